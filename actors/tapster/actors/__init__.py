@@ -1,0 +1,1 @@
+"""Who owns which state: sessions, store, library, agents, hosts, providers (design §4)."""

@@ -1,0 +1,1 @@
+"""HTTP, page, command line and configuration."""

@@ -1,0 +1,1 @@
+"""Pure answers: formats, text, activation, profiles, projections, traces (design §3)."""

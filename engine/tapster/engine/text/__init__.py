@@ -1,0 +1,1 @@
+"""Macros, JS regex, regex scripts, templates and the ports they run through."""

@@ -1,0 +1,58 @@
+"""The ports through which pure code reaches JavaScript: regular expressions and scripts.
+
+The engine never imports a JS engine; callers pass one in. Every call may raise ``ScriptBudgetExceeded``: a hostile
+pattern or template costs its budget, never more.
+
+Source: design §3, §4 rule 16; style §6 "JS regex, EJS".
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import attrs
+
+from ..errors import SourceError
+
+
+class InvalidPattern(SourceError):
+    """A pattern or its flags are not JavaScript."""
+
+    code = "INVALID_PATTERN"
+    kind = "TypeError"
+
+
+class ScriptBudgetExceeded(SourceError):
+    """A pattern or script ran over its time, memory or output budget; ``details`` names which."""
+
+    code = "SCRIPT_BUDGET_EXCEEDED"
+
+
+@attrs.frozen
+class RegexMatch:
+    """One match; offsets are UTF-16 code units, an unmatched group is None.
+
+    ``groups`` holds the numbered captures from 1 on (the whole match is ``text``).
+    """
+
+    start: int
+    end: int
+    text: str
+    groups: tuple[str | None, ...] = ()
+    named: Mapping[str, str | None] = attrs.field(factory=dict)
+
+
+class RegexEngine(Protocol):
+    """JavaScript regular expressions with exact syntax and flags."""
+
+    def check(self, pattern: str, flags: str) -> None:
+        """Compile only.
+
+        Raises:
+            InvalidPattern: the pattern or its flags are not JavaScript.
+        """
+
+    def find(self, pattern: str, flags: str, text: str) -> RegexMatch | None:
+        """The first match (``RegExp.prototype.exec`` with ``lastIndex`` 0), or None."""
+
+    def find_all(self, pattern: str, flags: str, text: str) -> Sequence[RegexMatch]:
+        """Every match (``String.prototype.matchAll``; ``g`` is implied), or the first alone with flag ``y``."""

@@ -1,0 +1,1 @@
+"""The actor kernel: inbox, ask, supervisor, nurseries, lifecycle (design §2)."""
