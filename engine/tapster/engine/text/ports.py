@@ -11,7 +11,7 @@ from typing import Protocol
 
 import attrs
 
-from ..errors import SourceError
+from tapster.engine.errors import SourceError
 
 
 class InvalidPattern(SourceError):
