@@ -1,0 +1,1 @@
+"""Readers and writers of resource files; what they do not know they keep (spec/resources)."""
