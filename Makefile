@@ -24,7 +24,7 @@ serve: setup
 check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/flake8 --enable=ASYNC --select=ASYNC --per-file-ignores='tests/*:ASYNC124' engine runtime actors api tests
+	$(BIN)/flake8 engine runtime actors api tests
 	$(BIN)/mypy
 
 test: check

@@ -1,1 +1,34 @@
 """The actor kernel: inbox, ask, supervisor, nurseries, lifecycle (design §2)."""
+
+from .actor import Actor as Actor
+from .actor import ActorStatistics as ActorStatistics
+from .actor import Ref as Ref
+from .actor import declared_leaf as declared_leaf
+from .actor import open_actor as open_actor
+from .cleanup import bounded_shield as bounded_shield
+from .cleanup import unbounded_shield as unbounded_shield
+from .errors import ActorGone as ActorGone
+from .errors import AskCycle as AskCycle
+from .errors import Draining as Draining
+from .errors import ManyErrors as ManyErrors
+from .errors import Overloaded as Overloaded
+from .errors import Quarantined as Quarantined
+from .errors import RestartLimit as RestartLimit
+from .errors import RuntimeFault as RuntimeFault
+from .inbox import Inbox as Inbox
+from .lifecycle import Lifecycle as Lifecycle
+from .lifecycle import Phase as Phase
+from .nursery import ServiceNursery as ServiceNursery
+from .nursery import open_service_nursery as open_service_nursery
+from .ports import Clock as Clock
+from .ports import Ids as Ids
+from .ports import LogSink as LogSink
+from .request import Request as Request
+from .request import Stage as Stage
+from .supervisor import Child as Child
+from .supervisor import Restart as Restart
+from .supervisor import Supervisor as Supervisor
+from .supervisor import open_supervisor as open_supervisor
+from .threads import Threads as Threads
+from .threads import ThreadStatistics as ThreadStatistics
+from .watch import Watched as Watched

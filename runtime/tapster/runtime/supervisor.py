@@ -1,0 +1,158 @@
+"""Keeps actors running: starts them in order, restarts the crashed, stops in reverse order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Literal, final
+
+import attrs
+import trio
+
+from .actor import Actor, Ref, open_actor
+from .cleanup import unbounded_shield
+from .errors import ActorGone, Quarantined, RestartLimit
+from .ports import LogSink
+from .watch import Watched
+
+
+@attrs.frozen
+class Restart:
+    """How often a child may crash: more than ``intensity`` times within ``period_s`` seconds is too often.
+
+    ``exceeded`` says what then happens: the child is quarantined until a reset, or its supervisor ends with it.
+    """
+
+    intensity: int = 1
+    period_s: float = 5.0
+    exceeded: Literal["quarantine", "give-up"] = "give-up"
+
+
+State = Literal["starting", "running", "restarting", "quarantined", "ended"]
+
+
+@final
+@attrs.define(eq=False)
+class Child:
+    """One supervised actor over all its incarnations."""
+
+    name: str
+    make: Callable[[], Actor]
+    restart: Restart
+    state: Watched[State] = attrs.field(factory=lambda: Watched[State]("starting"))
+    restarts: int = 0
+    _ref: Ref | None = None
+    _crashes: deque[float] = attrs.field(factory=deque)
+    _scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+    _gone: trio.Event = attrs.field(factory=trio.Event)
+
+    async def ref(self) -> Ref:
+        """The incarnation that runs now, waiting for a restart in progress.
+
+        Raises:
+            Quarantined: it crashed too often.
+            ActorGone: it has ended for good.
+        """
+        while True:
+            state = await self.state.wait_value(lambda state: state not in ("starting", "restarting"))
+            if state == "quarantined":
+                raise Quarantined(self.name, len(self._crashes), self.restart.period_s)
+            if state == "ended" or self._ref is None:
+                raise ActorGone(self.name, taken=False)
+            if self._ref.is_alive:
+                return self._ref
+            # It has just crashed or finished; its supervisor says in a moment what comes next.
+            await self.state.wait_transition()
+
+    def reset(self) -> None:
+        """End a quarantine: the next message starts it afresh."""
+        if self.state.value == "quarantined":
+            self._crashes.clear()
+            self.state.set("restarting")
+
+    async def stop(self) -> None:
+        """End it for good and wait until it is gone."""
+        if self._ref is not None:
+            self._ref.stop()
+        self._scope.cancel(reason=f"{self.name} is stopped")
+        await self._gone.wait()
+
+
+@final
+@attrs.define(eq=False)
+class Supervisor:
+    """Runs children; made by ``open_supervisor``."""
+
+    _nursery: trio.Nursery
+    _log: LogSink
+    children: list[Child] = attrs.field(factory=list)
+
+    async def start(self, name: str, make: Callable[[], Actor], restart: Restart | None = None) -> Child:
+        """Start a child and wait until it is ready.
+
+        Raises:
+            Exception: what the first ``open`` raised; the child isn't kept then.
+        """
+        child = Child(name, make, restart or Restart())
+        await self._nursery.start(self._keep, child, name=f"supervisor: {name}")
+        self.children.append(child)
+        return child
+
+    async def _keep(self, child: Child, task_status: trio.TaskStatus[None]) -> None:  # noqa: ASYNC128 - in _run_once
+        try:
+            with child._scope:
+                await self._run_once(child, task_status)
+                while await child.state.wait_value(lambda state: state != "quarantined") == "restarting":
+                    await self._run_once(child, None)
+        finally:
+            child.state.set("ended")
+            child._gone.set()
+            if child in self.children:
+                self.children.remove(child)
+
+    async def _run_once(self, child: Child, task_status: trio.TaskStatus[None] | None) -> None:
+        is_ready = False
+        try:
+            async with open_actor(child.make()) as ref:
+                is_ready = True
+                child._ref = ref
+                child.state.set("running")
+                if task_status is not None:
+                    task_status.started()
+                await ref.wait_ended()
+            child.state.set("ended")
+        except Exception as error:
+            if task_status is not None and not is_ready:
+                raise
+            self._crashed(child, error)
+
+    def _crashed(self, child: Child, error: Exception) -> None:
+        now = trio.current_time()
+        child._ref = None
+        child._crashes.append(now)
+        while child._crashes[0] < now - child.restart.period_s:
+            child._crashes.popleft()
+        crashes = len(child._crashes)
+        self._log("error", "actor.crashed", actor=child.name, error=type(error).__name__, crashes=crashes)
+        if crashes <= child.restart.intensity:
+            child.restarts += 1
+            child.state.set("restarting")
+        elif child.restart.exceeded == "quarantine":
+            child.state.set("quarantined")
+        else:
+            raise RestartLimit(child.name, crashes, child.restart.period_s) from error
+
+
+@asynccontextmanager
+async def open_supervisor(log: LogSink) -> AsyncIterator[Supervisor]:
+    """A supervisor for the length of a block; children stop in reverse order when it ends."""
+    async with trio.open_nursery(strict_exception_groups=True) as nursery:
+        supervisor = Supervisor(nursery, log)
+        try:
+            yield supervisor
+        finally:
+            with unbounded_shield():
+                for child in reversed(list(supervisor.children)):
+                    await child.stop()  # noqa: ASYNC102 - each actor's close is bounded
+            nursery.cancel_scope.cancel(reason="the supervisor is closed")
