@@ -1,0 +1,194 @@
+"""The configuration: a TOML file, then the environment, then flags; later ones win.
+
+Every setting has one name in three spellings: ``server.port`` in the file, ``TAPSTER_PORT`` in the environment, and
+``--port`` on the command line. ``tapster config`` shows each value and where it came from.
+"""
+
+# ruff: noqa: RUF009 - the helper makes attrs fields, it isn't a shared default
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import attrs
+import platformdirs
+
+from tapster.engine.errors import RequestError
+
+Origin = Literal["default", "file", "environment", "flag"]
+StoreEngine = Literal["sqlite", "files"]
+
+
+class ConfigError(RequestError):
+    """A setting can't be used; the message names it, its origin and what it takes."""
+
+    code = "CONFIG_INVALID"
+
+
+def default_data_dir() -> Path:
+    """The folder for a person's Tapster data on this system."""
+    return Path(platformdirs.user_data_dir("tapster", appauthor=False))
+
+
+def default_config_file() -> Path:
+    """Where the configuration file is looked for when none is named."""
+    return Path(platformdirs.user_config_dir("tapster", appauthor=False)) / "tapster.toml"
+
+
+def _setting(key: str, env: str, help: str, *, default: Any, secret: bool = False) -> Any:
+    metadata = {"key": key, "env": env, "help": help, "secret": secret}
+    return attrs.field(default=default, metadata=metadata)
+
+
+@attrs.frozen
+class Config:
+    """Every setting with its default; ``origins`` says where each value came from."""
+
+    data_dir: Path = _setting(
+        "data_dir", "TAPSTER_DATA_DIR", "Folder of the database and everything else Tapster keeps.",
+        default=attrs.Factory(default_data_dir),
+    )  # fmt: skip
+    store: StoreEngine = _setting(
+        "store.engine", "TAPSTER_STORE", "Where data is kept: sqlite or files.", default="sqlite"
+    )
+    host: str = _setting("server.host", "TAPSTER_HOST", "Address to listen on.", default="127.0.0.1")
+    port: int = _setting("server.port", "TAPSTER_PORT", "Port to listen on; 0 takes a free one.", default=7788)
+    token: str | None = _setting(
+        "server.token", "TAPSTER_TOKEN", "Bearer token for Tapster's own routes; none means no token is asked for.",
+        default=None, secret=True,
+    )  # fmt: skip
+    allow_remote: bool = _setting(
+        "server.allow_remote", "TAPSTER_ALLOW_REMOTE", "Answer clients that aren't on this machine.", default=False
+    )
+    allowed_hosts: tuple[str, ...] = _setting(
+        "server.allowed_hosts", "TAPSTER_ALLOWED_HOSTS", "Extra names accepted in the Host header.", default=()
+    )
+    provider_url: str | None = _setting(
+        "provider.url", "TAPSTER_PROVIDER_URL", "Base address of an OpenAI-compatible server.", default=None
+    )
+    provider_key: str | None = _setting(
+        "provider.key", "TAPSTER_PROVIDER_KEY", "Key for that server.", default=None, secret=True
+    )
+    model: str = _setting("provider.model", "TAPSTER_MODEL", "Model to ask for.", default="default")
+    locale: str = _setting("page.locale", "TAPSTER_LOCALE", "Language of the page: zh-CN or en.", default="zh-CN")
+    shutdown_grace_s: float = _setting(
+        "server.shutdown_grace_s", "TAPSTER_SHUTDOWN_GRACE_S", "Seconds that live work may take to finish at a stop.",
+        default=10.0,
+    )  # fmt: skip
+    idle_s: float = _setting(
+        "sessions.idle_s", "TAPSTER_SESSION_IDLE_S", "Seconds without messages after which a session is put to sleep.",
+        default=900.0,
+    )  # fmt: skip
+    max_live_sessions: int = _setting(
+        "sessions.max_live", "TAPSTER_MAX_LIVE_SESSIONS", "Sessions awake at once; more are refused for a moment.",
+        default=2048,
+    )  # fmt: skip
+    origins: Mapping[str, Origin] = attrs.field(factory=dict, eq=False, repr=False)
+
+    @property
+    def database(self) -> Path:
+        """The one database file of the sqlite engine."""
+        return self.data_dir / "tapster.db"
+
+
+def settings() -> tuple[attrs.Attribute[Any], ...]:
+    """The settings in order, without the book-keeping."""
+    return tuple(field for field in attrs.fields(Config) if "key" in field.metadata)
+
+
+def load_config(
+    flags: Mapping[str, object] | None = None,
+    environment: Mapping[str, str] | None = None,
+    file: Path | None = None,
+) -> Config:
+    """Read the file, then the environment, then flags (by field name; None means not given).
+
+    Raises:
+        ConfigError: a value doesn't fit, a key is unknown, or a named file can't be read.
+    """
+    values: dict[str, Any] = {}
+    origins: dict[str, Origin] = {}
+    from_file = _flatten(_read_file(file))
+    known = {field.metadata["key"] for field in settings()}
+    unknown = sorted(set(from_file) - known)
+    if unknown:
+        raise ConfigError(
+            f"the configuration file has an unknown key: {unknown[0]}; known keys: {', '.join(sorted(known))}"
+        )
+    for field in settings():
+        candidates: tuple[tuple[Origin, object], ...] = (
+            ("file", from_file.get(field.metadata["key"])),
+            ("environment", (environment or {}).get(field.metadata["env"]) or None),
+            ("flag", (flags or {}).get(field.name)),
+        )
+        for origin, value in candidates:
+            if value is not None:
+                values[field.name] = _convert(field, value, origin)
+                origins[field.name] = origin
+    return Config(**values, origins=origins)
+
+
+def _read_file(file: Path | None) -> dict[str, Any]:
+    path = file or default_config_file()
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if file is None:
+            return {}
+        raise ConfigError(f"there is no configuration file {path}") from None
+    except OSError as error:
+        raise ConfigError(f"the configuration file {path} can't be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the configuration file {path} isn't TOML: {error}") from error
+
+
+def _flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            flat |= _flatten(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
+    return flat
+
+
+def _convert(field: attrs.Attribute[Any], value: object, origin: Origin) -> object:
+    label = f"{field.metadata['key']} (from {origin})"
+    kind = str(field.type)
+    match kind:
+        case "Path":
+            return Path(str(value)).expanduser()
+        case "bool":
+            return _boolean(value, label)
+        case "int" | "float":
+            return _number(value, kind, label)
+        case "tuple[str, ...]":
+            items = value if isinstance(value, list | tuple) else str(value).split(",")
+            return tuple(str(item).strip() for item in items if str(item).strip())
+        case "StoreEngine":
+            if value not in get_args(StoreEngine):
+                raise ConfigError(f"{label} is {value!r}; it takes {' or '.join(get_args(StoreEngine))}")
+            return value
+        case _:
+            return str(value)
+
+
+def _boolean(value: object, label: str) -> bool:
+    words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    if isinstance(value, bool):
+        return value
+    if str(value).strip().lower() not in words:
+        raise ConfigError(f"{label} is {value!r}; it takes true or false")
+    return words[str(value).strip().lower()]
+
+
+def _number(value: object, kind: str, label: str) -> float:
+    try:
+        number = int(str(value)) if kind == "int" else float(str(value))
+    except ValueError:
+        raise ConfigError(f"{label} is {value!r}; it takes a number") from None
+    if number < 0:
+        raise ConfigError(f"{label} is {value!r}; it can't be negative")
+    return number
