@@ -1,17 +1,41 @@
-"""Pending input from inbox splices, and the bounded context that a request's books are matched against."""
+"""Pending input from inbox splices, the bounded context that books match against, and the log's model surface."""
 
 from .context import ActivationContext as ActivationContext
 from .context import ContextMessage as ContextMessage
 from .context import ContextMetadata as ContextMetadata
 from .context import activate as activate
+from .events import APPEND as APPEND
+from .events import LOG_FORMAT as LOG_FORMAT
+from .events import Event as Event
+from .events import SessionHeader as SessionHeader
+from .events import SurfaceAppend as SurfaceAppend
+from .events import SurfaceOp as SurfaceOp
+from .events import SurfaceReplace as SurfaceReplace
+from .events import event_message as event_message
 from .limits import ProjectionLimits as ProjectionLimits
 from .limits import bounded_option as bounded_option
 from .messages import HistoryMessage as HistoryMessage
 from .messages import InputMessage as InputMessage
 from .messages import greeting_applies as greeting_applies
 from .messages import text_blocks as text_blocks
+from .packed import expand as expand
+from .packed import is_packed as is_packed
 from .pending import InboxQueue as InboxQueue
 from .pending import PendingInput as PendingInput
 from .pending import end_turn as end_turn
 from .pending import observe as observe
 from .pending import replay as replay
+from .repair import closers as closers
+from .repair import tool_calls as tool_calls
+from .repair import tool_result_message as tool_result_message
+from .session_log import LoggedSession as LoggedSession
+from .session_log import SessionForkError as SessionForkError
+from .session_log import check_contiguous as check_contiguous
+from .session_log import fork_cut as fork_cut
+from .session_log import fork_seed as fork_seed
+from .session_log import last_turn as last_turn
+from .session_log import open_turn as open_turn
+from .session_log import read_log as read_log
+from .surface import Surface as Surface
+from .surface import derive_messages as derive_messages
+from .surface import surface_of as surface_of
