@@ -51,8 +51,16 @@ class RegexEngine(Protocol):
             InvalidPattern: the pattern or its flags are not JavaScript.
         """
 
-    def find(self, pattern: str, flags: str, text: str) -> RegexMatch | None:
-        """The first match (``RegExp.prototype.exec`` with ``lastIndex`` 0), or None."""
+    def find(self, pattern: str, flags: str, text: str, *, owner: str = "") -> RegexMatch | None:
+        """The first match (``RegExp.prototype.exec`` with ``lastIndex`` 0), or None.
 
-    def find_all(self, pattern: str, flags: str, text: str) -> Sequence[RegexMatch]:
-        """Every match (``String.prototype.matchAll``; ``g`` is implied), or the first alone with flag ``y``."""
+        Raises:
+            InvalidPattern: the pattern or its flags are not JavaScript.
+            ScriptBudgetExceeded: over the budget; the message names ``owner``, whose pattern it is.
+        """
+
+    def find_all(self, pattern: str, flags: str, text: str, *, owner: str = "") -> Sequence[RegexMatch]:
+        """Every match (``String.prototype.matchAll``; ``g`` is implied); raises as ``find`` does.
+
+        With flag ``y``, the matches that follow one another without a gap from the start.
+        """

@@ -1,0 +1,4 @@
+"""JavaScript from cards and presets, run in QuickJS under limits."""
+
+from .quickjs import QuickJsRegexEngine as QuickJsRegexEngine
+from .quickjs import open_regex_engine as open_regex_engine
