@@ -52,7 +52,7 @@ class RequestError(TapsterError):
     """The caller asked for something that does not make sense."""
 
     code = "INVALID_REQUEST"
-    kind = "TypeError"
+    kind: ErrorKind = "TypeError"
 
 
 class SourceError(TapsterError):
@@ -65,7 +65,7 @@ class FormatError(SourceError):
     """A resource file does not fit its format; ``slug`` is the check of the specification's tables."""
 
     code = "FORMAT_INVALID"
-    kind = "TypeError"
+    kind: ErrorKind = "TypeError"
 
     def __init__(
         self,
