@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from tapster.actors.store.files.atomic import write_atomically
+from tapster.actors.store.files.atomic import AtomicWriter
 from tapster.actors.store.files.selections import FILE_NAME, FilePorts, SelectionFile
 from tapster.engine.ecma import parse_json, stringify
 from tapster.engine.errors import FormatError, TapsterError
@@ -198,13 +198,9 @@ class StoreRun:
 
     def open(self) -> None:
         options = self.given.get("options") or {}
-        numbers = itertools.count()
-
-        def write(path: Path, data: bytes) -> None:
-            write_atomically(path, data, pid=os.getpid(), random=str(next(numbers)))
-
+        names = map(str, itertools.count())
         default = (self.given.get("default") or {}).get("presetId")
-        ports = FilePorts(write, lambda: NOW, lambda: default)
+        ports = FilePorts(AtomicWriter(os.getpid(), names.__next__), lambda: NOW, lambda: default)
         limits = selection_limits(options.get("maxSessions"), options.get("maxStateBytes"))
         self.store = SelectionFile.open(self.directory, limits, ports)
 

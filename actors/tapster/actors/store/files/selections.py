@@ -12,6 +12,7 @@ from typing import Final, Self
 import attrs
 
 from tapster.engine.ecma import Json, utf8
+from tapster.engine.limits import SELECTION_FILE_BYTES
 from tapster.engine.policy import (
     Selection,
     SelectionLimits,
@@ -24,14 +25,16 @@ from tapster.engine.policy import (
     set_selections,
 )
 
+from .atomic import AtomicWriter, read_if_present
+
 FILE_NAME: Final = "session-selections.json"
 
 
 @attrs.frozen
 class FilePorts:
-    """What the file engine takes from outside: how a file is replaced, the clock, the global default preset."""
+    """What the file engine takes from outside: the writer, the clock, the global default preset."""
 
-    write: Callable[[Path, bytes], None]
+    writer: AtomicWriter
     now: Callable[[], str]
     default_preset: Callable[[], str | None]
 
@@ -55,10 +58,7 @@ class SelectionFile:
             OSError: it can't be read or written.
         """
         path = directory / FILE_NAME
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            data = None
+        data = read_if_present(path, SELECTION_FILE_BYTES)
         opened = read_selections(data, limits=limits, now=ports.now())
         store = cls(path, limits, ports, opened.state)
         if opened.rewrite:
@@ -118,5 +118,5 @@ class SelectionFile:
         return changed
 
     def _replace(self, state: SelectionState) -> None:
-        self.ports.write(self.path, utf8(document_text(state)))
+        self.ports.writer.write(self.path, utf8(document_text(state)))
         self._state = state
