@@ -1,5 +1,11 @@
 """World books."""
 
+from .edit import edit_world_book as edit_world_book
+from .errors import WorldBookValidationError as WorldBookValidationError
+from .guard import BookLimits as BookLimits
+from .guard import structural_breach as structural_breach
+from .library import import_world_book as import_world_book
+from .library import new_world_book as new_world_book
 from .model import BookFile as BookFile
 from .model import BookFormat as BookFormat
 from .model import BookSettings as BookSettings
@@ -18,3 +24,10 @@ from .model import TimedEffects as TimedEffects
 from .model import WorldBook as WorldBook
 from .model import WorldBookDocument as WorldBookDocument
 from .model import WorldBookEntry as WorldBookEntry
+from .read import Validation as Validation
+from .read import detect_book_format as detect_book_format
+from .read import parse_world_book as parse_world_book
+from .read import validate_world_book as validate_world_book
+from .write import export_world_book as export_world_book
+from .write import restore_world_book as restore_world_book
+from .write import world_book_text as world_book_text

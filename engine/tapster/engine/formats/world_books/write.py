@@ -1,0 +1,172 @@
+"""World books back into the JSON of either format.
+
+``export_world_book`` writes what the contract writes: every known field, normalised. ``restore_world_book`` changes
+only what differs from the file the book was read from, so an untouched book comes back as it was.
+
+Source: spec/resources §6.4, §6.5.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tapster.engine.ecma import Json, number_text, ordered_members, stringify
+
+from .entries import read_entry
+from .model import BookFormat, CharacterFilter, WorldBook, WorldBookEntry
+from .table import ADVANCED, BASIC, LOGICS, POSITIONS, ROLES, ROWS, Row
+from .values import Findings
+
+_INDEXED: Mapping[str, tuple[str, ...]] = {"position": POSITIONS, "role": ROLES, "logic": LOGICS}
+_SETTINGS = ("scan_depth", "token_budget", "recursive_scanning")
+
+
+def export_world_book(book: WorldBook, to: BookFormat | None = None) -> dict[str, Json]:
+    """The book in a format (its own by default), every known field written."""
+    target = to or book.source.format
+    out = _root(book, target)
+    if target == "sillytavern-world-info":
+        keys = _map_keys(book, same_format=target == book.source.format)
+        written = {key: _standalone(entry) for key, entry in zip(keys, book.entries, strict=True)}
+        out["entries"] = dict(ordered_members(written))
+    else:
+        out["extensions"] = dict(book.settings.extensions)
+        out["entries"] = [_embedded(entry) for entry in book.entries]
+    return out
+
+
+def restore_world_book(book: WorldBook) -> dict[str, Json]:
+    """The file the book came from, with nothing changed but what was edited since."""
+    format = book.source.format
+    raw = book.source.raw
+    out: dict[str, Json] = dict(raw)
+    for member, value in (("name", book.name), ("description", book.description)):
+        given = raw.get(member)
+        if value != (given if isinstance(given, str) else ""):
+            out[member] = value
+    entries = [_restored(entry, format) for entry in book.entries]
+    if format == "character-book-v2":
+        out["entries"] = entries
+    else:
+        out["entries"] = dict(ordered_members(dict(zip(_map_keys(book, same_format=True), entries, strict=True))))
+    return out
+
+
+def world_book_text(exported: Json) -> str:
+    """The stable text of an exported book: keys sorted at every level, two spaces, no final newline."""
+    return stringify(_sorted(exported), indent=2)
+
+
+def attribute(value: object, path: str) -> Any:
+    """The attribute at a dotted path."""
+    for name in path.split("."):
+        value = getattr(value, name)
+    return value
+
+
+def _sorted(value: Json) -> Json:
+    if isinstance(value, dict):
+        keys = sorted(value, key=lambda key: key.encode("utf-16-be", "surrogatepass"))
+        return {key: _sorted(value[key]) for key in keys}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
+
+
+def _root(book: WorldBook, target: BookFormat) -> dict[str, Json]:
+    out: dict[str, Json] = dict(book.source.raw) if target == book.source.format else {}
+    for member, text in (("name", book.name), ("description", book.description)):
+        if text or member in out:
+            out[member] = text
+    for member in _SETTINGS:
+        value = getattr(book.settings, member)
+        if value is not None:
+            out[member] = value
+    if book.settings.extensions or "extensions" in out:
+        out["extensions"] = dict(book.settings.extensions)
+    return out
+
+
+def _map_keys(book: WorldBook, *, same_format: bool) -> list[str]:
+    used: dict[str, None] = {}
+    for index, entry in enumerate(book.entries):
+        uid = entry.uid if isinstance(entry.uid, str) else number_text(entry.uid)
+        own = [entry.source.key] if same_format and entry.source.key else []
+        candidates = [*own, uid, f"{uid}-{index}"]
+        key = next((name for name in candidates if name not in used), None)
+        while key is None or key in used:
+            index += 1
+            key = f"{uid}-{index}"
+        used[key] = None
+    return list(used)
+
+
+def _standalone(entry: WorldBookEntry) -> dict[str, Json]:
+    out: dict[str, Json] = {**entry.source.raw, "uid": entry.uid}
+    for row in ROWS:
+        out[row.standalone] = written(row, entry)
+    out["disable"] = not entry.enabled
+    if entry.character_filter is None:
+        out.pop("characterFilter", None)
+    else:
+        out["characterFilter"] = _filter(entry.character_filter)
+    if entry.extensions or "extensions" in out:
+        out["extensions"] = dict(entry.extensions)
+    return out
+
+
+def _embedded(entry: WorldBookEntry) -> dict[str, Json]:
+    out: dict[str, Json] = {**entry.source.raw, "id": entry.uid}
+    for row in BASIC:
+        out[row.embedded] = written(row, entry)
+    out["position"] = embedded_position(entry)
+    out["case_sensitive"] = bool(entry.case_sensitive)
+    extensions: dict[str, Json] = {**entry.extensions, "position": POSITIONS.index(entry.position)}
+    for row in ADVANCED:
+        extensions[row.extension or row.embedded] = written(row, entry)
+    if entry.character_filter is not None:
+        extensions["character_filter"] = _filter(entry.character_filter)
+    out["extensions"] = extensions
+    return out
+
+
+def embedded_position(entry: WorldBookEntry) -> str:
+    """The only two places an embedded entry can name at its top level."""
+    return "before_char" if entry.position == "before_character_definition" else "after_char"
+
+
+def written(row: Row, entry: WorldBookEntry) -> Json:
+    """The value of a field as files hold it: lists, numbers for enumerations."""
+    value = attribute(entry, row.path)
+    if row.kind in _INDEXED:
+        return _INDEXED[row.kind].index(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _filter(value: CharacterFilter) -> dict[str, Json]:
+    raw = value.raw if isinstance(value.raw, dict) else {}
+    return {**raw, "isExclude": value.is_exclude, "names": list(value.names), "tags": list(value.tags)}
+
+
+def _restored(entry: WorldBookEntry, format: BookFormat) -> dict[str, Json]:
+    raw = entry.source.raw
+    if not raw:
+        return _embedded(entry) if format == "character-book-v2" else _standalone(entry)
+    original = read_entry(raw, format, entry.source, "$", Findings())
+    out: dict[str, Json] = dict(raw)
+    for row in ROWS:
+        if attribute(entry, row.path) != attribute(original, row.path):
+            _put(out, row, entry, format)
+    return out
+
+
+def _put(out: dict[str, Json], row: Row, entry: WorldBookEntry, format: BookFormat) -> None:
+    if format == "sillytavern-world-info":
+        out[row.standalone] = not entry.enabled if row.path == "enabled" else written(row, entry)
+        return
+    given = out.get("extensions")
+    extensions: dict[str, Json] = dict(given) if isinstance(given, dict) else {}
+    if row.path == "position":
+        out["position"] = embedded_position(entry)
+        out["extensions"] = {**extensions, "position": written(row, entry)}
+    elif row.extension is None or row.extension in out:
+        out[row.embedded] = written(row, entry)
+    else:
+        out["extensions"] = {**extensions, row.extension: written(row, entry)}
