@@ -167,3 +167,12 @@ HISTORY_RULES = 100
 HISTORY_DELIMITER_UNITS = 256
 HISTORY_SESSION_ID_UNITS = 512
 ENTRIES_A_PART = 1_000
+
+# Embedded host: spec/dsh_host §8 (built-in retry); design §4 rule 15 (subscribers)
+HOST_RETRIES = 5
+HOST_RETRY_FIRST_MS = 500
+HOST_RETRY_MAX_MS = 10_000
+HOST_RETRY_JITTER = 0.1
+HOST_SUBSCRIBER_SLOTS = 256
+HOST_MAX_PENDING_MESSAGES = 1_024
+"""Messages that may wait in both inbox queues; a person never queues so many, a broken client might."""

@@ -8,7 +8,6 @@ from pathlib import Path
 import attrs
 
 FILE_MODE = 0o600
-FOLDER_MODE = 0o700
 
 
 @attrs.frozen
