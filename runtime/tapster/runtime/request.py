@@ -105,6 +105,10 @@ class Request:
         else:
             self.end()
 
+    async def wait_ended(self) -> None:
+        """Wait until nothing of it runs any more, whoever ended it."""
+        await self._ended.wait()
+
     async def answer(self) -> Any:
         """The asker's side: the answer once all work has ended.
 

@@ -21,6 +21,7 @@ from .options import Rolls as Rolls
 from .projector import ActivationDiagnostic as ActivationDiagnostic
 from .projector import Decision as Decision
 from .projector import LoreEntry as LoreEntry
+from .projector import lore_id as lore_id
 from .run import Activation as Activation
 from .run import BudgetUse as BudgetUse
 from .run import activate_book as activate_book

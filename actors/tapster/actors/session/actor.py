@@ -1,0 +1,239 @@
+"""The actor of one session: its pending input, its lease, the one live assembly, its previews and its capture.
+
+Source: design §4 rules 3-8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, final
+
+import attrs
+import trio
+
+from tapster.actors.store.values import SessionKey
+from tapster.engine.ecma import Json
+from tapster.engine.errors import TapsterError
+from tapster.engine.policy import RpState, SessionStart, rp_effective, selection_json, start_rp
+from tapster.engine.text.ports import RegexEngine
+from tapster.runtime import Actor, Clock, Ids, Request, Threads
+
+from .capture import Capture, CaptureMoment, Written
+from .compute import Computed, FrozenInput, compute
+from .lease import AssemblyCancelled, LeaseLost, Superseded
+from .messages import (
+    Applied,
+    Assemble,
+    Assembled,
+    BeginRequest,
+    CancelAssembly,
+    CatchUp,
+    EventsLogged,
+    Preview,
+    RequestErrored,
+    RequestLeft,
+    RequestPrepared,
+    StepErrored,
+)
+from .ports import SessionLibrary, TavernHost, TraceSink
+from .rolls import RollSeed
+from .state import Followed
+
+TRIES = 2
+"""A lost lease re-freezes once (design §4 rule 4)."""
+
+
+@attrs.frozen
+class SessionPorts:
+    """What every session of a process is given."""
+
+    library: SessionLibrary
+    traces: TraceSink
+    regex: RegexEngine
+    threads: Threads
+    clock: Clock
+    ids: Ids
+
+
+@final
+class SessionActor(Actor):
+    """Serves one session of one host."""
+
+    declared: ClassVar[tuple[type[Exception], ...]] = (TapsterError,)
+
+    def __init__(self, key: SessionKey, host: TavernHost, ports: SessionPorts, *, parent: SessionKey | None) -> None:
+        self.name = f"session:{key}"
+        self.key = key
+        self._host = host
+        self._ports = ports
+        self._parent = parent
+        self._followed: Followed
+        self._capture = Capture(key.session, ports.clock, ports.ids)
+        self._catching_up = trio.Lock()
+        self._is_told = False
+        self._under_way: Request | None = None
+        self._assembled: Assembled | None = None
+        self._rolled = 0
+        self.is_rp = False
+
+    async def open(self) -> None:
+        """Start in one awaited step: selection, pending input, RP mode (spec/loader §1).
+
+        Raises:
+            TapsterError: any part failed; the session isn't served.
+        """
+        selection = await self._ports.library.ensure_selection(self.key, self._parent)
+        inspection = await self._host.inspect()
+        self._followed = Followed.rebuild(self._host.header, inspection.events)
+        await self._start_rp(selection.rp, card_bound=selection.character_card_id is not None)
+
+    def receive(self, request: Request) -> None:
+        """Start or cancel work; the state changes inside it, between waits."""
+        match request.body:
+            case Assemble():
+                self._supersede(request)
+            case Preview():
+                self.start(request, self._preview, request.body)
+            case CancelAssembly():
+                self._cancel_live(request.body.reason)
+                request.settle()
+            case EventsLogged():
+                request.settle()
+                self._follow_soon()
+            case CatchUp():
+                self.start(request, self._answer_applied)
+            case BeginRequest():
+                self.start(request, self._captured, self._capture.starting)
+            case RequestPrepared(turn, step, assembly):
+                assembled = self._assembled
+                self.start(request, self._captured, lambda: self._capture.begin(turn, step, assembly, assembled))
+            case RequestLeft(left):
+                self.start(request, self._captured, lambda: self._capture.observed(left, self._followed.view()))
+            case RequestErrored(turn, step, is_retry):
+                self.start(request, self._captured, lambda: self._capture.request_failed(turn, step, is_retry))
+            case StepErrored(turn, step):
+                self.start(request, self._captured, lambda: self._capture.step_failed(turn, step))
+            case _:
+                raise TypeError(f"{self.name} has no answer to {type(request.body).__name__}")
+
+    async def close(self) -> None:
+        """Close a record that still waits for its request."""
+        self._write(self._capture.unloading())
+        await trio.lowlevel.checkpoint()
+
+    # Assembly ---------------------------------------------------------------------------------------------------
+
+    def _supersede(self, request: Request) -> None:
+        older = self._under_way
+        if older is not None and not older.has_ended:
+            older.cancel(Superseded(), "a newer assembly came")
+        self._under_way = request
+        self.start(request, self._assemble, request.body, older)
+
+    def _cancel_live(self, reason: str) -> None:
+        if self._under_way is not None and not self._under_way.has_ended:
+            self._under_way.cancel(AssemblyCancelled(reason), reason)
+
+    async def _assemble(self, message: Assemble, older: Request | None) -> Assembled:
+        if older is not None:
+            await older.wait_ended()
+        self._assembled = None
+        computed, frozen = await self._compute(message.host_context, draft=None)
+        # From here to the return nothing waits: the claims are used up exactly when the profile is handed over.
+        self._followed.drop_claims(frozen.pending)
+        self._rolled += computed.draws > 0
+        self._assembled = self._finished(computed, frozen)
+        return self._assembled
+
+    async def _preview(self, message: Preview) -> Assembled:
+        computed, frozen = await self._compute(message.host_context, draft=message.draft)
+        return self._finished(computed, frozen)
+
+    def _finished(self, computed: Computed, frozen: FrozenInput) -> Assembled:
+        return Assembled(
+            self._ports.ids.uuid(),
+            computed.snapshot,
+            computed.activation,
+            computed.policy_text,
+            frozen.seed.text(),
+            computed.draws,
+            selection_json(frozen.bound.selection),
+            frozen.bound.uses,
+        )
+
+    async def _compute(self, context: Mapping[str, Json], *, draft: str | None) -> tuple[Computed, FrozenInput]:
+        changed: tuple[str, ...] = ()
+        for _ in range(TRIES):
+            await self._catch_up()
+            taken = self._ports.library.revisions(self.key)
+            bound = await self._ports.library.bound(self.key)
+            frozen = FrozenInput(
+                self.key.session,
+                self._followed.pending if draft is None else attrs.evolve(self._followed.pending, claimed=()),
+                self._followed.history(),
+                bound,
+                RollSeed(str(self.key), self._rolled, self._ports.clock.now_ms()),
+                context,
+                draft,
+                self.is_rp,
+            )
+            computed = await self._ports.threads.run(compute, frozen, self._ports.regex, abandon_on_cancel=True)
+            changed = self._ports.library.revisions(self.key).changed_since(taken)
+            if not changed:
+                return computed, frozen
+        raise LeaseLost(changed)
+
+    # Following the host -----------------------------------------------------------------------------------------
+
+    def _follow_soon(self) -> None:
+        if not self._is_told:
+            self._is_told = True
+            self.start_background(self._follow)
+
+    async def _follow(self) -> None:
+        self._is_told = False
+        await self._catch_up()
+
+    async def _catch_up(self) -> None:
+        async with self._catching_up:
+            for event in await self._host.own_events(self._followed.seq):
+                if event.seq >= self._followed.seq:
+                    self._followed.apply(event)
+                    self._write(self._capture.logged(event.to_json(), self._followed.view))
+
+    async def _start_rp(self, stored: RpState, *, card_bound: bool) -> None:
+        library = self._ports.library
+        ancestors = await library.ancestors_rp(self.key)
+        bound = await library.bound(self.key)
+        header = self._host.header
+        start = SessionStart(
+            stored,
+            card_bound=card_bound,
+            has_parent=header.parent_session is not None,
+            delegated=header.delegation_depth > 0,
+            ancestor_active=any(state.active for state in ancestors),
+            follow=bound.follow_character,
+        )
+        commit = start_rp(start, self._followed.sandbox)
+        if commit is not None:
+            await library.save_rp(self.key, commit.state)
+            if commit.sandbox is not None:
+                await self._host.set_sandbox(commit.sandbox)
+        self.is_rp = rp_effective(None, stored if commit is None else commit.state, ancestors)
+
+    async def _answer_applied(self) -> Applied:
+        await self._catch_up()
+        return Applied(self._followed.seq)
+
+    # Capture ----------------------------------------------------------------------------------------------------
+
+    async def _captured(self, moment: CaptureMoment) -> None:
+        await self._catch_up()
+        self._write(moment())
+
+    def _write(self, written: Written) -> None:
+        uses = self._assembled.uses if self._assembled is not None else ()
+        for record in written.records:
+            self._ports.traces.put(self.key, record, uses)
+        if written.audits:
+            self._ports.traces.put_audits(self.key, written.audits)

@@ -1,0 +1,119 @@
+"""What a session is asked and told."""
+
+from collections.abc import Mapping
+
+import attrs
+
+from tapster.actors.store.values import ResourceUse
+from tapster.engine.ecma import Json
+from tapster.engine.profile import ProfileSnapshot
+from tapster.engine.projection import ContextMetadata
+from tapster.engine.trace import ObservedRequest, OfficialAssembly
+
+
+@attrs.frozen
+class Assemble:
+    """Make the profile of one model step from what the session has bound.
+
+    Attributes:
+        host_context: names the host supplies (``user``, ``character`` …).
+    """
+
+    turn: int
+    step: int
+    host_context: Mapping[str, Json] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Preview:
+    """What would be sent now; changes nothing.
+
+    Attributes:
+        draft: a message that isn't in the inbox, taken as if it were claimed; None for none.
+    """
+
+    draft: str | None = None
+    host_context: Mapping[str, Json] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Assembled:
+    """A finished profile, with what it was made of.
+
+    Attributes:
+        policy_text: text of the RP policy section, None when there is none.
+        seed: of the random draws; ``draws`` counts those taken.
+        selection: the session's selection as its document holds it.
+        uses: the resource revisions it was made from.
+    """
+
+    assembly_id: str
+    snapshot: ProfileSnapshot
+    activation: ContextMetadata
+    policy_text: str | None
+    seed: str
+    draws: int
+    selection: Mapping[str, Json]
+    uses: tuple[ResourceUse, ...] = ()
+
+
+@attrs.frozen
+class BeginRequest:
+    """The start of ``agent/request``: an unfinished capture is closed."""
+
+
+@attrs.frozen
+class RequestPrepared:
+    """The end of ``agent/request``: the capture begins."""
+
+    turn: int
+    step: int
+    assembly: OfficialAssembly | None
+
+
+@attrs.frozen
+class RequestLeft:
+    """``llm/stream``: the request as it left."""
+
+    request: ObservedRequest
+
+
+@attrs.frozen
+class RequestErrored:
+    """``agent/request-error`` and whether it is tried again."""
+
+    turn: int
+    step: int
+    is_retry: bool
+
+
+@attrs.frozen
+class StepErrored:
+    """``agent/error``."""
+
+    turn: int
+    step: int
+
+
+@attrs.frozen
+class EventsLogged:
+    """The host appended events; the session reads them when it comes to it."""
+
+
+@attrs.frozen
+class CatchUp:
+    """Apply everything the host has logged; the answer says how far."""
+
+
+@attrs.frozen
+class CancelAssembly:
+    """Stop the live assembly, if any."""
+
+    reason: str
+
+
+@attrs.frozen
+class Applied:
+    """How far a session has followed its host: the next event's seq."""
+
+    seq: int

@@ -1,0 +1,76 @@
+"""What a session needs from below: the library, a sink for traces, and engine threads."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import attrs
+
+from tapster.actors.hosts.port import HostSession
+from tapster.actors.store.values import ResourceUse, SessionKey
+from tapster.engine.activation.tavern import BookSelection, EmbeddedBook, LibraryBook
+from tapster.engine.ecma import Json
+from tapster.engine.errors import TapsterError
+from tapster.engine.policy import RpState, SandboxMode, Selection
+from tapster.engine.profile import ResolvedResources
+
+from .lease import Revisions
+
+
+@attrs.frozen(eq=False)
+class Bound:
+    """Everything a session has bound, resolved at one moment.
+
+    Attributes:
+        books: which book ids are effective and who bound them.
+        library_books: the effective books by id; an error where one can't be read; absent where there is none.
+        embedded: the bound card's own book.
+    """
+
+    selection: Selection
+    resources: ResolvedResources
+    books: BookSelection
+    library_books: Mapping[str, LibraryBook | TapsterError]
+    embedded: EmbeddedBook | None = None
+    policy_section: str = ""
+    follow_character: bool = True
+    uses: tuple[ResourceUse, ...] = ()
+
+
+class TavernHost(HostSession, Protocol):
+    """A host session that can also be pinned to a sandbox mode."""
+
+    async def set_sandbox(self, mode: SandboxMode) -> None:
+        """Append ``sandbox/mode`` to the session's log."""
+
+
+class SessionLibrary(Protocol):
+    """The library as sessions ask it."""
+
+    async def ensure_selection(self, key: SessionKey, parent: SessionKey | None) -> Selection:
+        """Restore a session's selection, or freeze one: the parent's, else the defaults.
+
+        Raises:
+            StoreError: it can't be read or written; the session doesn't start.
+        """
+
+    async def save_rp(self, key: SessionKey, state: RpState) -> None:
+        """Make a session's RP state durable."""
+
+    async def ancestors_rp(self, key: SessionKey) -> tuple[RpState, ...]:
+        """The stored RP states along the session's line of parents."""
+
+    async def bound(self, key: SessionKey) -> Bound:
+        """What a session has bound, parsed and compiled."""
+
+    def revisions(self, key: SessionKey) -> Revisions:
+        """The published counters that an assembly of this session depends on."""
+
+
+class TraceSink(Protocol):
+    """Where trace records go; it never makes a request wait or fail (design §4 rule 8)."""
+
+    def put(self, key: SessionKey, record: Json, uses: Sequence[ResourceUse]) -> None:
+        """Queue a record; a newer one of the same capture takes its place."""
+
+    def put_audits(self, key: SessionKey, audits: Sequence[Json]) -> None:
+        """Queue finished audits."""
