@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from .errors import FormatError
@@ -38,6 +38,14 @@ def utf16_length(text: str) -> int:
     if text.isascii():
         return len(text)
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def utf16_units(text: str) -> Sequence[int]:
+    """The UTF-16 code units, as ``charCodeAt`` gives them."""
+    if text.isascii():
+        return text.encode()
+    data = text.encode("utf-16-le", "surrogatepass")
+    return [data[index] | data[index + 1] << 8 for index in range(0, len(data), 2)]
 
 
 def utf16_slice(text: str, start: int, end: int | None = None) -> str:
@@ -167,16 +175,83 @@ def parse_json(text: str) -> Json:
     """``JSON.parse``: strict, last duplicate key wins, members in ECMAScript order.
 
     Raises:
-        FormatError: slug ``bad-json`` for text that is not JSON, ``json-too-deep`` when it is nested deeper than
-            the parser can follow.
+        FormatError: slug ``bad-json`` for text that is not JSON.
     """
     decoder = _ORDERED if _INDEX_KEY_IN_TEXT.search(text) else _PLAIN
     try:
         return decoder.decode(text)
     except RecursionError:
-        raise FormatError("json-too-deep", "the JSON text is nested too deeply") from None
+        return _parse_deep(text)
     except ValueError as error:
         raise FormatError("bad-json", f"the text is not JSON: {error}") from None
+
+
+_TOKEN = re.compile(r'[ \t\n\r]*(?:([\[\]{},:])|("(?:[^"\\\x00-\x1f]|\\.)*")|([^\s\[\]{},:"]+))')
+
+
+def _parse_deep(text: str) -> Json:
+    """``JSON.parse`` without recursion, for text that is nested too deeply for the fast decoder."""
+    open_lists: list[tuple[list[Json], bool]] = []
+    items: list[Json] = []
+    in_object = False
+    expects_value, may_close = True, False
+    position = 0
+    while expects_value or open_lists:
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise _bad_json(position)
+        position = match.end()
+        mark = match[1]
+        if mark in ("[", "{") and expects_value and not _expects_key(in_object, items):
+            open_lists.append((items, in_object))
+            items, in_object, may_close = [], mark == "{", True
+        elif mark in ("]", "}") and open_lists and in_object == (mark == "}") and (may_close or not expects_value):
+            value: Json = _paired(items) if in_object else items
+            items, in_object = open_lists.pop()
+            items.append(value)
+            expects_value, may_close = False, False
+        elif mark == "," and open_lists and not expects_value:
+            expects_value = True
+        elif mark is None and expects_value:
+            items.append(_scalar(match[0].strip(" \t\n\r"), position, key=_expects_key(in_object, items)))
+            expects_value, may_close = False, False
+            if in_object and len(items) % 2:
+                position = _after_colon(text, position)
+                expects_value = True
+        else:
+            raise _bad_json(match.start())
+    if text[position:].strip(" \t\n\r"):
+        raise _bad_json(position)
+    return items[0]
+
+
+def _expects_key(in_object: bool, items: list[Json]) -> bool:
+    return in_object and len(items) % 2 == 0
+
+
+def _paired(items: list[Json]) -> dict[str, Json]:
+    return dict(ordered_members(dict(zip(items[::2], items[1::2], strict=True))))
+
+
+def _after_colon(text: str, position: int) -> int:
+    match = _TOKEN.match(text, position)
+    if match is None or match[1] != ":":
+        raise _bad_json(position)
+    return match.end()
+
+
+def _scalar(text: str, position: int, *, key: bool) -> Json:
+    try:
+        value = _PLAIN.decode(text)
+    except ValueError:
+        raise _bad_json(position) from None
+    if key and not isinstance(value, str):
+        raise _bad_json(position)
+    return value
+
+
+def _bad_json(position: int) -> FormatError:
+    return FormatError("bad-json", f"the text is not JSON near character {position}")
 
 
 def stringify(value: Json, *, indent: int | None = None) -> str:
@@ -186,43 +261,68 @@ def stringify(value: Json, *, indent: int | None = None) -> str:
         TypeError: for a value that is not JSON.
     """
     parts: list[str] = []
-    _write(value, parts, "" if indent is None else " " * indent, "\n" if indent else "")
-    return "".join(parts)
+    step = "" if indent is None else " " * indent
+    newline = "\n" if indent else ""
+    stack: list[_Group] = []
+    pending: Json = value
+    while True:
+        members = _members(pending, colon=": " if newline else ":")
+        if members is None:
+            parts.append(_leaf(pending))
+        elif not members[1]:
+            parts.append(members[0])
+        else:
+            inner = (stack[-1].inner if stack else newline) + step if newline else ""
+            stack.append(_Group(members[0], iter(members[1]), inner, members[0][0] + inner))
+        while stack:
+            group = stack[-1]
+            prefix, pending = next(group.members, _DONE)
+            if pending is not _END:
+                parts.append(group.separator)
+                parts.append(prefix)
+                group.separator = "," + group.inner
+                break
+            stack.pop()
+            parts.append((stack[-1].inner if stack else newline) + group.brackets[1])
+        if not stack:
+            return "".join(parts)
 
 
-def _write(value: Json, parts: list[str], step: str, newline: str) -> None:
+_END: Json = object()
+_DONE: tuple[str, Json] = ("", _END)
+
+
+class _Group:
+    """An object or list that is being written."""
+
+    __slots__ = ("brackets", "inner", "members", "separator")
+
+    def __init__(self, brackets: str, members: Iterator[tuple[str, Json]], inner: str, separator: str) -> None:
+        self.brackets = brackets
+        self.members = members
+        self.inner = inner
+        self.separator = separator
+
+
+def _members(value: Json, *, colon: str) -> tuple[str, list[tuple[str, Json]]] | None:
+    """Brackets and (prefix, value) pairs of an object or list; None for a leaf."""
+    if isinstance(value, Mapping):
+        return "{}", [(quote(key) + colon, member) for key, member in ordered_members(value)]
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[]", [("", member) for member in value]
+    return None
+
+
+def _leaf(value: Json) -> str:
     if value is None:
-        parts.append("null")
-    elif value is True:
-        parts.append("true")
-    elif value is False:
-        parts.append("false")
-    elif isinstance(value, str):
-        parts.append(quote(value))
-    elif isinstance(value, int | float):
-        parts.append(number_text(value) if math.isfinite(value) else "null")
-    elif isinstance(value, Mapping):
-        colon = ": " if newline else ":"
-        members = ordered_members(value)
-        _write_group("{}", [(quote(key) + colon, member) for key, member in members], parts, step, newline)
-    elif isinstance(value, Sequence):
-        _write_group("[]", [("", member) for member in value], parts, step, newline)
-    else:
-        raise TypeError(f"{type(value).__name__} is not a JSON value")
-
-
-def _write_group(brackets: str, members: list[tuple[str, Json]], parts: list[str], step: str, newline: str) -> None:
-    if not members:
-        parts.append(brackets)
-        return
-    inner = newline + step if newline else ""
-    separator = brackets[0] + inner
-    for prefix, member in members:
-        parts.append(separator)
-        parts.append(prefix)
-        _write(member, parts, step, inner)
-        separator = "," + inner
-    parts.append(newline + brackets[1])
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return quote(value)
+    if isinstance(value, int | float):
+        return number_text(value) if math.isfinite(value) else "null"
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
 
 
 def quote(text: str) -> str:
