@@ -1,7 +1,7 @@
 """How a line of ``user_reports`` is compared: one rule for each key of ``expect``.
 
 An adapter returns the product's answer under the keys of the vectors' README and registers ``compare=compare_report``.
-Keys that ``expect`` leaves out are not looked at. On the product's side warnings and errors are ``{"code", "message"}``.
+Keys that ``expect`` leaves out are not looked at. The product gives warnings and errors as ``{"code", "message"}``.
 
 Source: the vectors' README, "user_reports.jsonl".
 """

@@ -176,3 +176,21 @@ HOST_RETRY_JITTER = 0.1
 HOST_SUBSCRIBER_SLOTS = 256
 HOST_MAX_PENDING_MESSAGES = 1_024
 """Messages that may wait in both inbox queues; a person never queues so many, a broken client might."""
+
+# Macros of the sillytavern dialect
+MACRO_MAX_NESTING = 60
+"""Macros inside macros; deeper ones stay text."""
+MACRO_MAX_DICE = 10_000
+MACRO_MAX_REPEAT = 10_000
+"""Line breaks or blanks that one macro may print."""
+MAX_SCAN_DEPTH = 1_000
+
+# Files before they are parsed: what costs bounded time and memory (docs/formats.md "Limits").
+JSON_DEPTH = 256
+JSON_VALUES = 250_000
+PNG_INFLATED_BYTES = 8 * MIB
+MACROS_SCANNED = 100_000
+ZIP_MEMBERS = 4_096
+ZIP_CARD_BYTES = 16 * MIB
+CHAT_BYTES = 64 * MIB
+CHAT_LINES = 100_000

@@ -4,8 +4,10 @@ Source: spec/resources §3.2.
 """
 
 import re
+from itertools import islice
 
 from tapster.engine.ecma import is_record, trim
+from tapster.engine.limits import MACROS_SCANNED
 
 from .model import CardData, CardFormat, Finding
 
@@ -88,7 +90,8 @@ def unknown_macro_names(data: CardData) -> tuple[str, ...]:
         *data.alternate_greetings,
         *data.group_only_greetings,
     )
-    names = {_macro_name(body) for text in texts if "{{" in text for body in _MACRO.findall(text)}
+    bodies = (match[1] for text in texts if "{{" in text for match in _MACRO.finditer(text))
+    names = {_macro_name(body) for body in islice(bodies, MACROS_SCANNED)}
     unknown = {name for name in names - _KNOWN_MACROS if name and not name.startswith("//")}
     return tuple(sorted(unknown, key=lambda name: name.encode("utf-16-be", "surrogatepass")))
 

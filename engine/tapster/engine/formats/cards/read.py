@@ -9,10 +9,11 @@ from typing import Any
 
 import attrs
 
-from tapster.engine.ecma import Json, is_record, parse_json
+from tapster.engine.ecma import Json, is_record
 from tapster.engine.errors import FormatError
 from tapster.engine.formats.fields import file_name as clean_file_name
 from tapster.engine.formats.fields import short_name
+from tapster.engine.formats.json_guard import load_json
 from tapster.engine.formats.png import PngLimits, is_png, read_card_text
 from tapster.engine.limits import CARD_FILE_NAME_UNITS
 
@@ -93,11 +94,13 @@ def card_json(text: str) -> Json:
     """The JSON value of a card text.
 
     Raises:
-        FormatError: ``card-bad-json``.
+        FormatError: ``card-bad-json``, or a limit of the JSON guard.
     """
     try:
-        return parse_json(text)
+        return load_json(text)
     except FormatError as error:
+        if error.slug != "bad-json":
+            raise
         raise FormatError("card-bad-json", f"the card is not JSON: {error.message}") from error
 
 

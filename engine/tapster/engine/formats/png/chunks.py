@@ -48,8 +48,10 @@ def is_png(data: bytes) -> bool:
     return data.startswith(SIGNATURE)
 
 
-def iter_chunks(data: bytes, limits: PngLimits = PngLimits()) -> Iterator[Chunk]:
+def iter_chunks(data: bytes, limits: PngLimits = PngLimits(), *, exact: bool = True) -> Iterator[Chunk]:
     """The chunks up to and including IEND; bytes behind it are not looked at.
+
+    ``exact`` False forgives the sizes of IHDR and IEND, as SillyTavern does.
 
     Raises:
         FormatError: ``png-bad-signature``, ``png-truncated-chunk``, ``png-chunk-overrun``, ``png-chunk-limit``,
@@ -64,9 +66,9 @@ def iter_chunks(data: bytes, limits: PngLimits = PngLimits()) -> Iterator[Chunk]
         count += 1
         if count > limits.chunks:
             raise FormatError("png-chunk-limit", f"the PNG has more than {limits.chunks} chunks")
-        if count == 1 and (chunk.type != b"IHDR" or len(chunk.data) != _HEADER_BYTES):
+        if count == 1 and (chunk.type != b"IHDR" or (exact and len(chunk.data) != _HEADER_BYTES)):
             raise FormatError("png-no-ihdr", "the first chunk of the PNG is not a 13-byte IHDR")
-        if chunk.type == b"IEND" and chunk.data:
+        if exact and chunk.type == b"IEND" and chunk.data:
             raise FormatError("png-iend-not-empty", "the IEND chunk of the PNG is not empty")
         yield chunk
         if chunk.type == b"IEND":

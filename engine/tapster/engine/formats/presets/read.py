@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from tapster.engine.ecma import Json, is_number, parse_json, trim
+from tapster.engine.ecma import Json, is_number, trim
 from tapster.engine.errors import FormatError
 from tapster.engine.formats.fields import (
     coerced_number,
@@ -16,6 +16,7 @@ from tapster.engine.formats.fields import (
     positive_integer,
     short_name,
 )
+from tapster.engine.formats.json_guard import load_json
 from tapster.engine.limits import REASONING_EFFORT_UNITS, STOP_STRINGS
 
 from .model import Preset, PresetPrompt, PresetSource, Role, Sampling
@@ -95,8 +96,10 @@ def _root(given: str | Json) -> Mapping[str, Json]:
     raw = given
     if isinstance(given, str):
         try:
-            raw = parse_json(given)
+            raw = load_json(given)
         except FormatError as error:
+            if error.slug != "bad-json":
+                raise
             raise FormatError("preset-bad-json", f"the preset is not JSON: {error.message}") from error
     if not isinstance(raw, dict):
         raise FormatError("preset-not-object", "a preset is a JSON object")

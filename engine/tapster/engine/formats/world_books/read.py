@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 import attrs
 
-from tapster.engine.ecma import Json, is_safe_integer, ordered_members, parse_json
+from tapster.engine.ecma import Json, is_safe_integer, ordered_members
 from tapster.engine.errors import FormatError
+from tapster.engine.formats.json_guard import JsonLimits, load_json
 
 from .entries import read_entry
 from .errors import WorldBookValidationError
@@ -21,6 +22,7 @@ from .values import ABSENT, Findings, member_path, read_boolean, read_number, re
 
 RequestedFormat = Literal["auto", "sillytavern-world-info", "character-book-v2"]
 FORMATS: tuple[BookFormat, ...] = ("sillytavern-world-info", "character-book-v2")
+_GUARD_CODES = {"json-too-deep": "WORLD_BOOK_DEPTH_LIMIT", "json-too-many-values": "WORLD_BOOK_NODE_LIMIT"}
 _SCAN_DEPTH = Row("scan_depth", "scan_depth", "scan_depth", "number", integer=True, low=0)
 _TOKEN_BUDGET = Row("token_budget", "token_budget", "token_budget", "number", integer=True, low=0)
 
@@ -79,9 +81,10 @@ def _read(
     raw = given
     if isinstance(given, str):
         try:
-            raw = parse_json(given)
+            raw = load_json(given, JsonLimits(limits.nodes, limits.depth))
         except FormatError as error:
-            findings.add("invalid-json", "$", f"the world book is not JSON: {error.message}", severity="error")
+            code = _GUARD_CODES.get(error.slug, "invalid-json")
+            findings.add(code, "$", f"the world book cannot be read: {error.message}", severity="error")
             return None
     if not isinstance(raw, dict):
         findings.add("invalid-root", "$", "a world book is a JSON object", severity="error")
