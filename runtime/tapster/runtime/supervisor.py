@@ -47,6 +47,11 @@ class Child:
     _scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     _gone: trio.Event = attrs.field(factory=trio.Event)
 
+    @property
+    def current(self) -> Ref | None:
+        """The incarnation that takes messages now, None between two."""
+        return self._ref if self._ref is not None and self._ref.is_alive else None
+
     async def ref(self) -> Ref:
         """The incarnation that runs now, waiting for a restart in progress.
 

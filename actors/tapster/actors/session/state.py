@@ -21,6 +21,7 @@ from tapster.engine.trace import SessionView
 
 TURN_START = "turn/start"
 TURN_END = "turn/end"
+STEP_START = "step/start"
 SANDBOX_MODE = "sandbox/mode"
 SYSTEM_MESSAGE = "system/message"
 _SANDBOXES: Mapping[str, SandboxMode] = {
@@ -51,12 +52,19 @@ class Followed:
 
     @classmethod
     def rebuild(cls, header: SessionHeader, events: Sequence[Event]) -> "Followed":
-        """Catch up with a log: queues are restored from own events, claims are not (spec/activation §3.3)."""
+        """Catch up with a log: queues are restored from own events (spec/activation §3.3).
+
+        A claim counts only if it belongs to the step that is about to be assembled: it lies in the open turn, after
+        its last ``step/start``. So a session that comes back in mid-turn still knows what was just said.
+        """
         followed = cls(header, len(events), surface=surface_of(events))
-        own = events[header.seed_length :]
-        followed.pending = replay(PendingInput(), (event.to_json() for event in own))
         for event in events:
             followed._note(event)
+        own = events[header.seed_length :]
+        split = len(own) if followed.open_turn is None else _claims_from(own)
+        followed.pending = replay(PendingInput(), (event.to_json() for event in own[:split]))
+        for event in own[split:]:
+            followed.pending, _ = observe(followed.pending, event.to_json())
         return followed
 
     def apply(self, event: Event) -> None:
@@ -104,6 +112,12 @@ class Followed:
             self.sandbox = _SANDBOXES.get(event.data["mode"], self.sandbox)
         elif event.type in _VIEWED:
             self._viewed[event.type] = event
+
+
+def _claims_from(own: Sequence[Event]) -> int:
+    """Index after the newest ``step/start`` or ``turn/start``."""
+    starts = (index for index in range(len(own) - 1, -1, -1) if own[index].type in (STEP_START, TURN_START))
+    return next(starts, len(own) - 1) + 1
 
 
 def _is_referable(node: Event) -> bool:
