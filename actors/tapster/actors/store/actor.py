@@ -1,0 +1,168 @@
+"""The store actor: everything that waits goes into one transaction and one fsync.
+
+A write is answered only when it is durable. While it is queued its asker may leave and it never happens; once it is
+in a batch its asker waits for the commit, the owner applies it to memory, and only then ``Cancelled`` is raised.
+
+Source: design §4 rule 13, §5; style §5 trap 12.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar, Final, final
+
+import attrs
+import trio
+
+from tapster.engine.errors import StoreError, TapsterError
+from tapster.runtime import Actor, Clock, Request, Threads
+
+from .interface import Done, Engine, Keyed, Write
+
+MAX_BATCH: Final = 512
+"""Writes in one transaction: enough for any burst that fits the queue, small enough for a bounded rollback."""
+IDLE_S: Final = 2.0
+"""Quiet time before the WAL is moved into the database file."""
+COMMIT_GRACE_S: Final = 5.0
+"""How long a closing store waits for what is queued (style §3 rule 4)."""
+
+
+@final
+@attrs.frozen
+class Commit:
+    """Make a change durable.
+
+    Attributes:
+        key: idempotency key; a write with a key that was applied before changes nothing.
+        applied: called with the answer in commit order, once it is durable and before the asker goes on, even when
+            the asker is leaving. It must not raise.
+    """
+
+    write: Write[Any]
+    key: str | None = None
+    applied: Callable[[Any], None] | None = None
+
+
+@final
+@attrs.frozen
+class Settle:
+    """Answer when everything queued before is durable or refused."""
+
+
+@final
+@attrs.frozen
+class StoreStatistics:
+    """A reading: writes queued, commits and writes so far, failed commits, last batch, seconds spent committing."""
+
+    queued: int
+    commits: int
+    writes: int
+    failures: int
+    largest_batch: int
+    last_batch: int
+    commit_s: float
+    longest_commit_s: float
+
+
+@final
+class StoreActor(Actor):
+    """Owns the engine's writing side."""
+
+    name = "store"
+    capacity = 256
+    declared: ClassVar[tuple[type[Exception], ...]] = (TapsterError,)
+    close_grace_s = COMMIT_GRACE_S
+
+    def __init__(self, engine: Engine, clock: Clock) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._threads = Threads("store.commit", 1)
+        self._queue: deque[Request] = deque()
+        self._in_batch: list[Request] = []
+        self._wake = trio.Event()
+        self._is_committing = False
+        self._reading = StoreStatistics(0, 0, 0, 0, 0, 0, 0.0, 0.0)
+
+    def receive(self, request: Request) -> None:
+        """Queue a write; the committer takes all that wait."""
+        if isinstance(request.body, Settle) and not self._queue and not self._in_batch:
+            request.settle()
+            return
+        self._queue.append(request)
+        request.on_leave = partial(self._withdraw, request)
+        self._wake.set()
+        if not self._is_committing:
+            self._is_committing = True
+            self.start_background(self._keep_committing)
+
+    def reading(self) -> StoreStatistics:
+        """Queue and commits, for metrics."""
+        return attrs.evolve(self._reading, queued=len(self._queue))
+
+    def _withdraw(self, request: Request) -> None:
+        if request in self._queue:
+            self._queue.remove(request)
+            request.end()
+
+    async def _keep_committing(self) -> None:
+        is_tidy = True
+        while True:
+            if self._queue:
+                await self._commit_waiting()
+                is_tidy = False
+                continue
+            self._wake = trio.Event()
+            with trio.move_on_after(float("inf") if is_tidy else IDLE_S):
+                await self._wake.wait()
+                continue
+            await self._tidy()
+            is_tidy = True
+
+    async def _tidy(self) -> None:
+        try:
+            await self._threads.run(self._engine.tidy)
+        except StoreError:
+            self._count(failures=self._reading.failures + 1)
+
+    async def _commit_waiting(self) -> None:
+        batch = [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
+        writes = [request for request in batch if isinstance(request.body, Commit)]
+        self._in_batch = batch
+        started = trio.current_time()
+        try:
+            keyed = [Keyed(request.body.write, request.body.key) for request in writes]
+            outcomes = await self._threads.run(self._engine.commit, keyed, self._clock.now_ms()) if keyed else []
+        except StoreError as error:
+            self._count(failures=self._reading.failures + 1)
+            for request in batch:
+                # Each asker gets an error of its own: a traceback belongs to one task.
+                request.fail(type(error)(error.message, code=error.code, details=error.details))
+            return
+        finally:
+            self._in_batch = []
+        self._measure(len(writes), trio.current_time() - started)
+        for request, outcome in zip(writes, outcomes, strict=True):
+            if isinstance(outcome, Done):
+                if request.body.applied is not None:
+                    request.body.applied(outcome.value)
+                request.settle(outcome.value)
+            else:
+                request.fail(outcome.error)
+        for request in batch:
+            if not isinstance(request.body, Commit):
+                request.settle()
+
+    def _measure(self, size: int, took_s: float) -> None:
+        if size:
+            now = self._reading
+            self._count(
+                commits=now.commits + 1,
+                writes=now.writes + size,
+                last_batch=size,
+                largest_batch=max(now.largest_batch, size),
+                commit_s=now.commit_s + took_s,
+                longest_commit_s=max(now.longest_commit_s, took_s),
+            )
+
+    def _count(self, **changes: Any) -> None:
+        self._reading = attrs.evolve(self._reading, **changes)

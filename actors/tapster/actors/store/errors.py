@@ -1,0 +1,82 @@
+"""What can go wrong in the store.
+
+StoreError (tapster.engine.errors)
+├── DocumentConflict    the writer's base isn't the present state; nothing was written
+├── ReadFailed          something stored exists but couldn't be read; never answered as empty
+├── LogGap              events don't continue the session's log
+├── LogDiverged         a log has another event under a seq that was given again
+├── SessionLogExists    the session has a log already
+├── SessionLogMissing   the session has no log
+├── CommitFailed        a batch didn't become durable; none of it is acknowledged
+├── StoreLocked         another process has the file
+├── StoreCorrupt        the file is damaged or not Tapster's; it is left as it is
+└── StoreTooNew         a later version of Tapster wrote the file
+"""
+
+from tapster.engine.errors import StoreError
+
+
+class DocumentConflict(StoreError):
+    """The writer's base isn't the present state; nothing was written."""
+
+    code = "DOCUMENT_CONFLICT"
+    status = 409
+
+
+class ReadFailed(StoreError):
+    """Something stored exists but couldn't be read; that is never answered as empty."""
+
+    code = "STORE_READ_FAILED"
+
+
+class LogGap(StoreError):
+    """Events don't continue the session's log; ``details`` has the expected and the given seq."""
+
+    code = "SESSION_LOG_GAP"
+    status = 409
+
+
+class LogDiverged(StoreError):
+    """A log has another event under a seq that was given again."""
+
+    code = "LOG_DIVERGED"
+    status = 409
+
+
+class SessionLogExists(StoreError):
+    """The session has a log already."""
+
+    code = "SESSION_LOG_EXISTS"
+    status = 409
+
+
+class SessionLogMissing(StoreError):
+    """The session has no log."""
+
+    code = "SESSION_LOG_NOT_FOUND"
+    status = 404
+
+
+class CommitFailed(StoreError):
+    """A batch didn't become durable: none of its writes is acknowledged, a retry is sane."""
+
+    code = "STORE_COMMIT_FAILED"
+    status = 503
+
+
+class StoreLocked(StoreError):
+    """Another process has the data open for writing."""
+
+    code = "STORE_LOCKED"
+
+
+class StoreCorrupt(StoreError):
+    """The file is damaged or not Tapster's; it is named and left exactly as it is."""
+
+    code = "STORE_CORRUPT"
+
+
+class StoreTooNew(StoreError):
+    """A later version of Tapster wrote the data."""
+
+    code = "STORE_TOO_NEW"

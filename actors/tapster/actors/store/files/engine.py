@@ -1,0 +1,206 @@
+"""The ``files`` engine: the contract's own JSON files, for a drop-in replacement over an existing data folder.
+
+A batch is staged in memory and brought to disk once, so a file that many writes of a batch change is written once. A
+change of several files goes through a redo journal: after a crash it is there whole or not at all.
+
+Source: design §5, spec/resources §1.
+"""
+
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, final
+
+from tapster.actors.store.codec import iso_ms
+from tapster.actors.store.errors import CommitFailed, ReadFailed
+from tapster.actors.store.interface import Done, EngineInfo, Keyed, Outcome, Refused, Tables
+from tapster.actors.store.lock import WriterLock
+from tapster.actors.store.retention import Retention
+from tapster.actors.store.values import HOME_HOST, Warned
+from tapster.engine.ecma import is_record, utf8
+from tapster.engine.errors import TapsterError
+from tapster.engine.policy import SelectionLimits, document_json, read_selections
+
+from .atomic import AtomicWriter
+from .disk import Disk
+from .documents import FileDocuments
+from .layout import Layout
+from .resources import FileResources
+from .selections import FILE_NAME as SELECTIONS_FILE
+from .sessions import FileSessionLogs
+from .staging import Staging, read_failed
+from .trace_table import FileTraces
+
+KEPT_KEYS: Final = 4_096
+SETTINGS_FILES: Final = ("ui-settings", "conversation-settings", "rp-policy", "chrome", "settings")
+"""Settings documents: one that can't be read doesn't stop the start."""
+
+
+@final
+class FilesTables:
+    """The ``Tables`` of a data folder."""
+
+    def __init__(self, staging: Staging, layout: Layout, retention: Retention) -> None:
+        self.documents = FileDocuments(staging, layout)
+        self.resources = FileResources(staging, layout)
+        self.sessions = FileSessionLogs(staging, layout)
+        self.traces = FileTraces(staging, layout, self.resources, retention)
+
+
+@final
+class FilesEngine:
+    """Opens a data folder; the writer is used by one thread at a time, reads wait for its file changes only."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        retention: Retention | None = None,
+        home_host: str = HOME_HOST,
+        disk: type[Disk] = Disk,
+    ) -> None:
+        """Take the writer's lock, complete what a crash interrupted, set aside what can't be read.
+
+        Raises:
+            StoreLocked: another process has the folder.
+        """
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._root = root
+        self._lock = WriterLock(root / ".tapster.lock")
+        self._warnings: list[Warned] = []
+        self._keys: dict[str, None] = {}
+        self._disk = disk(root, AtomicWriter(os.getpid(), lambda: secrets.token_hex(8)))
+        self._staging = Staging(self._disk)
+        self._layout = Layout(root, home_host)
+        self._tables = FilesTables(self._staging, self._layout, retention or Retention())
+        try:
+            self._disk.recover()
+            self._set_aside_unreadable()
+            self._open_selections()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    @property
+    def info(self) -> EngineInfo:
+        """Engine, folder and durability."""
+        return EngineInfo("files", str(self._root), "temporary file, fsync, rename")
+
+    @property
+    def warnings(self) -> tuple[Warned, ...]:
+        """What the start went on without."""
+        return tuple(self._warnings)
+
+    def commit(self, batch: Sequence[Keyed], now: int) -> list[Outcome]:
+        """Stage every write, then bring all changed files to disk."""
+        with self._staging.lock:
+            try:
+                self._disk.recover()
+                outcomes = [self._apply(keyed) for keyed in batch]
+                self._staging.commit()
+            except OSError as error:
+                self._forget()
+                raise CommitFailed(
+                    f"writing {error.filename or self._root.name} failed: {error.strerror or error}",
+                    details={"errno": error.errno},
+                ) from error
+            except BaseException:
+                self._forget()
+                raise
+        for key in list(self._keys)[: max(0, len(self._keys) - KEPT_KEYS)]:
+            del self._keys[key]
+        return outcomes
+
+    @contextmanager
+    def read(self) -> Iterator[Tables]:
+        """The files between two batches."""
+        with self._staging.reading():
+            try:
+                yield self._tables
+            except OSError as error:
+                raise read_failed(Path(str(error.filename)), error) from error
+
+    def tidy(self) -> None:
+        """Nothing to do: every file is whole after each commit."""
+
+    def check(self) -> tuple[str, ...]:
+        """The JSON documents that can't be read."""
+        found = []
+        with self._staging.reading():
+            for path in sorted(self._root.rglob("*.json")):
+                try:
+                    self._staging.load(path)
+                except ReadFailed as error:
+                    found.append(error.message)
+        return tuple(found)
+
+    def backup(self, target: str) -> None:
+        """Copy the folder's files into a new folder, between two batches."""
+        destination = Path(target)
+        destination.mkdir(mode=0o700)
+        with self._staging.reading():
+            for path in self._root.rglob("*"):
+                if path.is_file() and path.name != ".tapster.lock" and destination not in path.parents:
+                    copy = destination / path.relative_to(self._root)
+                    self._disk.make_folder(copy.parent)
+                    self._disk.writer.write(copy, path.read_bytes())
+
+    def close(self) -> None:
+        """Release the lock."""
+        self._lock.release()
+
+    def _apply(self, keyed: Keyed) -> Outcome:
+        mark = self._staging.undo.mark()
+        try:
+            is_repeat = keyed.key is not None and keyed.key in self._keys
+            value = keyed.write.repeat(self._tables) if is_repeat else keyed.write.apply(self._tables)
+        except TapsterError as error:
+            self._staging.undo.back_to(mark)
+            return Refused(error)
+        if keyed.key is not None:
+            self._staging.undo.set(self._keys, keyed.key, None)
+        return Done(value)
+
+    def _forget(self) -> None:
+        self._staging.discard()
+        self._tables.sessions.forget()
+        self._tables.traces.forget()
+
+    def _set_aside_unreadable(self) -> None:
+        """Move unreadable settings and chats aside, so that one damaged document doesn't stop the start."""
+        paths = [self._root / f"{name}.json" for name in SETTINGS_FILES]
+        paths += sorted((self._root / "chats").glob("*.json")) if (self._root / "chats").is_dir() else []
+        for path in paths:
+            try:
+                value = self._staging.load(path)
+                if value is None or is_record(value):
+                    continue
+                problem = f"{path.name} doesn't hold an object"
+            except ReadFailed as error:
+                if error.details.get("errno") is not None:
+                    self._warn("DOCUMENT_UNREADABLE", path, error.message)
+                    continue  # a disk error may pass: a healthy file is never moved because of it
+                problem = error.message
+            aside = path.with_name(f"{path.name}.unreadable-{secrets.token_hex(4)}")
+            path.rename(aside)
+            self._warn("DOCUMENT_SET_ASIDE", path, f"{problem}; its bytes are kept as {aside.name}")
+
+    def _open_selections(self) -> None:
+        """Read each host's selections; an untidy file is written again, an unusable one stays and answers its error."""
+        now = iso_ms(0)
+        for _, folder in self._layout.host_folders():
+            path = folder / SELECTIONS_FILE
+            try:
+                opened = read_selections(self._staging.read(path), limits=SelectionLimits(), now=now)
+            except TapsterError as error:
+                self._tables.documents.broken[path] = error
+                self._warn(error.code, path, error.message)
+                continue
+            if opened.rewrite:
+                self._staging.store(path, document_json(opened.state))
+                self._staging.commit()
+
+    def _warn(self, code: str, path: Path, message: str) -> None:
+        self._warnings.append(Warned(code, utf8(path.stem).decode(), message))

@@ -1,0 +1,101 @@
+"""Which file holds what: the contract's names where it has one, a folder of our own for the rest.
+
+Source: spec/resources §1, spec/loader §2, §5, §13, §16, spec/assembler §10.
+"""
+
+from pathlib import Path
+from typing import Final, final
+from urllib.parse import quote
+
+import attrs
+
+from tapster.actors.store.values import DocumentKey, ResourceKind
+
+FOLDERS: Final[dict[ResourceKind, str]] = {
+    "preset": "presets",
+    "character": "characters",
+    "user": "users",
+    "world-book": "world-books",
+}
+SETTINGS: Final = "settings"
+STATE: Final = "state"
+CHATS: Final = "chats"
+SELECTIONS: Final = "selections"
+_SHARED: Final[dict[str, tuple[str, str, int]]] = {
+    SELECTIONS: ("session-selections.json", "sessions", 2),
+    "strategies": ("assembly-presets.json", "presets", 1),
+    "strategy-selections": ("assembly-presets.json", "selections", 1),
+}
+_VERSION_KEYS: Final = {"session-selections.json": "schemaVersion", "assembly-presets.json": "version"}
+
+
+@final
+@attrs.frozen
+class Member:
+    """A document that is one member of a shared file."""
+
+    path: Path
+    section: str
+    name: str
+    version_key: str
+    version: int
+
+
+@final
+@attrs.frozen
+class Layout:
+    """The paths of one data folder; ``home_host`` is the host whose sessions the contract's files hold."""
+
+    root: Path
+    home_host: str
+
+    def document(self, key: DocumentKey) -> Path | Member:
+        """Where a document is."""
+        if key.collection in _SHARED:
+            file, section, version = _SHARED[key.collection]
+            path = self.host_folder(key.scope or self.home_host) / file
+            return Member(path, section, key.name, _VERSION_KEYS[file], version)
+        return self.collection_folder(key.collection, key.scope) / f"{quote(key.name, safe='')}.json"
+
+    def shared_files(self, collection: str) -> tuple[str, str] | None:
+        """File name and section of a collection that shares a file, None for one with a file for each document."""
+        found = _SHARED.get(collection)
+        return None if found is None else found[:2]
+
+    def collection_folder(self, collection: str, scope: str = "") -> Path:
+        """The folder of a collection that has a file for each document."""
+        if collection in (SETTINGS, STATE):
+            return self.host_folder(scope or self.home_host)
+        if collection == CHATS and not scope:
+            return self.root / "chats"
+        return self.root / "tapster" / quote(collection, safe="") / quote(scope or "-", safe="")
+
+    def host_folder(self, host: str) -> Path:
+        """The folder with the contract's files of a host."""
+        return self.root if host == self.home_host else self.root / "hosts" / quote(host, safe="")
+
+    def host_folders(self) -> list[tuple[str, Path]]:
+        """Every host that has files, with its folder."""
+        others = sorted((self.root / "hosts").glob("*")) if (self.root / "hosts").is_dir() else []
+        return [(self.home_host, self.root), *((folder.name, folder) for folder in others)]
+
+    def resource(self, kind: ResourceKind, resource_id: str) -> Path:
+        """The document of a resource."""
+        return self.root / FOLDERS[kind] / f"{quote(resource_id, safe='')}.json"
+
+    def cover(self, kind: ResourceKind, resource_id: str) -> Path:
+        """The cover image of a card."""
+        folder = "character-artifacts" if kind == "character" else f"tapster/covers/{kind}"
+        return self.root / folder / f"{quote(resource_id, safe='')}.bin"
+
+    def original(self, kind: ResourceKind, resource_id: str) -> Path:
+        """The imported bytes of a resource."""
+        return self.root / "tapster" / "originals" / kind / f"{quote(resource_id, safe='')}.bin"
+
+    def revision(self, kind: ResourceKind, resource_id: str, revision: str) -> Path:
+        """An earlier document that a trace names."""
+        return self.root / "tapster" / "revisions" / kind / quote(resource_id, safe="") / f"{revision}.json"
+
+    def session_log(self, host: str, session: str) -> Path:
+        """The event log of a session."""
+        return self.root / "tapster" / "sessions" / quote(host, safe="") / f"{quote(session, safe='')}.jsonl"

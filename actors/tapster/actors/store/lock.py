@@ -1,0 +1,37 @@
+"""One writing process for each data folder, enforced by a lock on a file beside the data."""
+
+import fcntl
+import os
+from pathlib import Path
+from typing import final
+
+from tapster.actors.store.errors import StoreLocked
+
+
+@final
+class WriterLock:
+    """Held from construction until ``release``; the system frees it when the process dies."""
+
+    def __init__(self, path: Path) -> None:
+        """Take the lock.
+
+        Raises:
+            StoreLocked: another process (or another store of this one) holds it; the message names its process id.
+        """
+        self._descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.pread(self._descriptor, 20, 0).decode("ascii", "replace").strip() or "unknown"
+            os.close(self._descriptor)
+            raise StoreLocked(
+                f"{path.name} is locked by process {holder}: stop that Tapster, or give this one another data folder"
+            ) from error
+        os.truncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+
+    def release(self) -> None:
+        """Let another process have it; the file stays, so that nobody locks a removed one."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1

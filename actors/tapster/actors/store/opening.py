@@ -1,0 +1,93 @@
+"""Opens the store: engine by configuration, the actor that writes, the pool that reads."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Final, Literal, TypeAlias, final
+
+import attrs
+import trio
+
+from tapster.engine.policy import SelectionLimits
+from tapster.runtime import ActorGone, Clock, Threads, bounded_shield, open_actor
+
+from .actor import COMMIT_GRACE_S, StoreActor
+from .files import FilesEngine
+from .handle import Store
+from .interface import Engine
+from .memory import MemoryEngine
+from .retention import Retention
+from .sqlite import SqliteEngine
+from .values import HOME_HOST
+
+EngineName: TypeAlias = Literal["sqlite", "files", "memory"]
+DATABASE_NAME: Final = "tapster.db"
+READERS: Final = 4
+"""Reading threads and connections: more would only wait for the same disk and the same interpreter."""
+
+
+@final
+@attrs.frozen
+class StoreConfig:
+    """Where and how state is kept.
+
+    Attributes:
+        directory: the data folder; made when it isn't there.
+        retention: of traces; the contract's by default.
+        selection_limits: capacity of selections; None = the contract's on ``files``, none on the others.
+        home_host: the host whose sessions the contract's own files hold (``files`` only).
+    """
+
+    directory: Path
+    engine: EngineName = "sqlite"
+    retention: Retention = attrs.Factory(Retention)
+    selection_limits: SelectionLimits | None = None
+    home_host: str = HOME_HOST
+
+    @property
+    def limits(self) -> SelectionLimits | None:
+        """The capacity in force."""
+        if self.selection_limits is None and self.engine == "files":
+            return SelectionLimits()
+        return self.selection_limits
+
+
+def open_engine(config: StoreConfig) -> Engine:
+    """The engine that a configuration names; blocking.
+
+    Raises:
+        StoreLocked: another process has the data.
+        StoreCorrupt, StoreTooNew: the data can't be used and is left as it was.
+    """
+    if config.engine == "memory":
+        return MemoryEngine(config.retention)
+    if config.engine == "files":
+        return FilesEngine(config.directory, retention=config.retention, home_host=config.home_host)
+    return SqliteEngine(config.directory / DATABASE_NAME, retention=config.retention)
+
+
+@asynccontextmanager
+async def open_store(
+    config: StoreConfig, *, clock: Clock, engine: Callable[[], Engine] | None = None
+) -> AsyncIterator[Store]:
+    """A store for the length of a block; what was acknowledged is on disk when it ends.
+
+    Args:
+        engine: opens another engine than the configured one (an embedding program's, a test's).
+
+    Raises:
+        StoreLocked, StoreCorrupt, StoreTooNew: the data can't be used.
+    """
+    opened = await trio.to_thread.run_sync(engine or (lambda: open_engine(config)), limiter=trio.CapacityLimiter(1))
+    try:
+        actor = StoreActor(opened, clock)
+        async with open_actor(actor) as ref:
+            store = Store(ref, actor, opened, Threads("store.read", READERS), clock, config.limits)
+            try:
+                yield store
+            finally:
+                with bounded_shield(COMMIT_GRACE_S), suppress(ActorGone):
+                    await store.drain()  # noqa: ASYNC102 - bounded_shield is a shield with a deadline
+    finally:
+        with bounded_shield(COMMIT_GRACE_S):
+            await trio.to_thread.run_sync(opened.close, limiter=trio.CapacityLimiter(1))  # noqa: ASYNC102

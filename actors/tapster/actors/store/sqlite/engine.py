@@ -1,0 +1,187 @@
+"""The SQLite engine: one file, one writing connection, a small pool of reading ones."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Final, final
+
+from tapster.actors.store.errors import CommitFailed, StoreCorrupt
+from tapster.actors.store.interface import Done, EngineInfo, Keyed, Outcome, Refused, Tables
+from tapster.actors.store.lock import WriterLock
+from tapster.actors.store.retention import Retention
+from tapster.actors.store.values import Warned
+from tapster.engine.errors import TapsterError
+
+from .connection import Connect, connect, translated
+from .migrations import copy_to, migrate, open_checked
+from .tables import SqliteTables
+
+KEPT_KEYS: Final = 65_536
+"""Idempotency keys remembered; a caller repeats a write within seconds, not after this many others."""
+
+
+@final
+class SqliteEngine:
+    """Opens (and makes) the database; the writer is used by one thread at a time."""
+
+    def __init__(self, path: Path, *, retention: Retention | None = None, connect: Connect = connect) -> None:
+        """Take the writer's lock, check the file, bring its schema up to date.
+
+        Raises:
+            StoreLocked: another process has it.
+            StoreCorrupt, StoreTooNew: it can't be used; it is left as it was.
+        """
+        self._path = path
+        self._connect = connect
+        self._retention = retention or Retention()
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._lock = WriterLock(path.with_name(path.name + ".lock"))
+        self._readers: SimpleQueue[sqlite3.Connection] = SimpleQueue()
+        self._is_closed = False
+        try:
+            self._writer: sqlite3.Connection | None = self._open_writer()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    @property
+    def info(self) -> EngineInfo:
+        """Engine, file and durability."""
+        return EngineInfo("sqlite", str(self._path), "WAL, synchronous=FULL")
+
+    @property
+    def warnings(self) -> tuple[Warned, ...]:
+        """None: a damaged database is refused, never opened in part."""
+        return ()
+
+    def commit(self, batch: Sequence[Keyed], now: int) -> list[Outcome]:
+        """Apply the batch in one transaction with one fsync; a write that fails is undone to its savepoint."""
+        if self._writer is None:
+            self._writer = self._open_writer()
+        try:
+            with translated(self._path, "writing"):
+                return self._transact(self._writer, batch, now)
+        except BaseException:
+            # What the connection holds is unknown now: the next batch opens it afresh and finds what is durable.
+            self._discard_writer()
+            raise
+
+    @contextmanager
+    def read(self) -> Iterator[Tables]:
+        """A snapshot on a reading connection of its own."""
+        connection = self._borrow()
+        try:
+            with translated(self._path, "reading"):
+                connection.execute("BEGIN")
+                yield SqliteTables(connection, self._retention)
+                connection.execute("COMMIT")
+        except BaseException:
+            connection.close()
+            raise
+        if self._is_closed:
+            connection.close()
+        else:
+            self._readers.put(connection)
+
+    def tidy(self) -> None:
+        """Move the WAL into the file, and forget old idempotency keys."""
+        if self._writer is None:
+            return
+        with translated(self._path, "tidying"):
+            self._writer.execute(
+                "DELETE FROM applied WHERE key IN (SELECT key FROM applied ORDER BY at DESC LIMIT -1 OFFSET ?)",
+                (KEPT_KEYS,),
+            )
+            self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+
+    def check(self) -> tuple[str, ...]:
+        """``PRAGMA integrity_check`` and the foreign keys."""
+        with translated(self._path, "checking"):
+            connection = self._connect(self._path, read_only=True)
+            try:
+                found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
+                broken = [
+                    f"{row[0]} row {row[1]} names a missing {row[2]}"
+                    for row in connection.execute("PRAGMA foreign_key_check")
+                ]
+            finally:
+                connection.close()
+        return (*(line for line in found if line != "ok"), *broken)
+
+    def backup(self, target: str) -> None:
+        """``VACUUM INTO`` a new file, mode 0600."""
+        with translated(self._path, "backing up"):
+            connection = self._connect(self._path, read_only=True)
+            try:
+                copy_to(connection, Path(target))
+            finally:
+                connection.close()
+
+    def close(self) -> None:
+        """Close every connection, which moves the WAL into the file, and release the lock."""
+        self._is_closed = True
+        while True:
+            try:
+                self._readers.get_nowait().close()
+            except Empty:
+                break
+        self._discard_writer()
+        self._lock.release()
+
+    def _transact(self, writer: sqlite3.Connection, batch: Sequence[Keyed], now: int) -> list[Outcome]:
+        tables = SqliteTables(writer, self._retention)
+        writer.execute("BEGIN IMMEDIATE")
+        outcomes = [self._apply(writer, tables, keyed, now) for keyed in batch]
+        writer.execute("COMMIT")
+        return outcomes
+
+    def _apply(self, writer: sqlite3.Connection, tables: Tables, keyed: Keyed, now: int) -> Outcome:
+        writer.execute("SAVEPOINT one")
+        try:
+            if keyed.key is not None and not _first_time(writer, keyed.key, now):
+                value = keyed.write.repeat(tables)
+            else:
+                value = keyed.write.apply(tables)
+        except TapsterError as error:
+            writer.execute("ROLLBACK TO one")
+            writer.execute("RELEASE one")
+            return Refused(error)
+        writer.execute("RELEASE one")
+        return Done(value)
+
+    def _open_writer(self) -> sqlite3.Connection:
+        with translated(self._path, "opening"):
+            writer = open_checked(self._connect, self._path)
+            try:
+                migrate(writer, self._path)
+                problem = writer.execute("PRAGMA quick_check(1)").fetchone()[0]
+            except BaseException:
+                writer.close()
+                raise
+        if problem != "ok":
+            writer.close()
+            raise StoreCorrupt(
+                f"{self._path.name} is damaged ({problem}); nothing was changed: restore a backup or move it away"
+            )
+        return writer
+
+    def _discard_writer(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            try:
+                writer.close()
+            except sqlite3.Error as error:
+                raise CommitFailed(f"closing {self._path.name} failed: {error}") from error
+
+    def _borrow(self) -> sqlite3.Connection:
+        try:
+            return self._readers.get_nowait()
+        except Empty:
+            with translated(self._path, "reading"):
+                return self._connect(self._path, read_only=True)
+
+
+def _first_time(writer: sqlite3.Connection, key: str, now: int) -> bool:
+    return writer.execute("INSERT OR IGNORE INTO applied (key, at) VALUES (?, ?)", (key, now)).rowcount > 0
