@@ -64,12 +64,15 @@ class HostSession(Protocol):
     """One session as its host shows it."""
 
     @property
-    def header(self) -> SessionHeader:
-        """Identity, format and lineage."""
+    def session_id(self) -> str:
+        """The session's id within its host."""
 
-    @property
-    def seq(self) -> int:
-        """The seq the next event will get."""
+    async def header(self) -> SessionHeader:
+        """Identity, format and lineage.
+
+        Raises:
+            SessionNotFound: no such session.
+        """
 
     async def own_events(self, since: int = 0) -> Sequence[Event]:
         """Events after what a fork copied, from seq ``since`` on."""

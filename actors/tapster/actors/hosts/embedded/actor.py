@@ -1,0 +1,289 @@
+"""The actor of one session of the embedded host: its messages, its opening, and its end.
+
+Opening is one awaited step: the log is read (and repaired) or seeded, every ``agent/created`` hook is awaited in
+order, and only then is the session stored and served. Whatever fails there fails the opening call.
+
+Source: spec/dsh_host §9, §11 (``agent/created``); design §4 rule 6.
+"""
+
+from typing import ClassVar, TypeAlias, final
+
+import attrs
+
+from tapster.actors.hosts.port import HostError, SessionLog
+from tapster.engine.ecma import Json
+from tapster.engine.errors import FormatError, StoreError, TapsterError
+from tapster.engine.projection import LOG_FORMAT, Event, SessionHeader, closers
+from tapster.engine.projection.events import END_SEED
+from tapster.runtime import Actor, Request
+
+from .agent import Agent, AgentOptions, HostParts
+from .history import LiveLog
+from .hooks import AgentCreated, Origin
+from .inbox import Target
+from .turn import TurnRunner
+
+
+@attrs.frozen
+class Followup:
+    """Queue a message for a turn of its own and wake; answers with the message once durable."""
+
+    message: Json
+
+
+@attrs.frozen
+class Steer:
+    """Queue a message for the next step and wake; answers with the message once durable."""
+
+    message: Json
+
+
+@attrs.frozen
+class Inject:
+    """Queue a message for the next step without waking; answers with the message once durable."""
+
+    message: Json
+
+
+@attrs.frozen
+class Send:
+    """Steer a running turn, else begin a new one; answers with the message once durable."""
+
+    message: Json
+
+
+@attrs.frozen
+class Prepend:
+    """Queue a message before all others of a queue."""
+
+    target: Target
+    message: Json
+
+
+@attrs.frozen
+class ReplaceQueued:
+    """Put a message in the place of a pending one."""
+
+    message_id: str
+    message: Json
+
+
+@attrs.frozen
+class RemoveQueued:
+    """Take a pending message out."""
+
+    message_id: str
+
+
+@attrs.frozen
+class Cancel:
+    """Stop the turn under way; answers once that is durable, while the turn may still unwind."""
+
+    cause: Json = None
+    keep_inbox: bool = False
+
+
+@attrs.frozen
+class WhenIdle:
+    """Answers when no turn is under way."""
+
+
+@attrs.frozen
+class Subscribe:
+    """Answers with a ``Subscription``; the events after seq ``after`` come first."""
+
+    after: int | None = None
+
+
+@attrs.frozen
+class ReplaceSurface:
+    """Put one message in the place of a range of surface nodes; answers with the event once durable."""
+
+    start_seq: int
+    end_seq: int
+    message: Json
+
+
+@attrs.frozen
+class AppendEvent:
+    """Append a log-only event, such as ``sandbox/mode``; answers with it once durable."""
+
+    type: str
+    data: Json
+    ignorable: bool = False
+
+
+@attrs.frozen
+class Flush:
+    """Answers once everything up to now is durable, with the next seq."""
+
+
+AgentMessage: TypeAlias = (
+    Followup
+    | Steer
+    | Inject
+    | Send
+    | Prepend
+    | ReplaceQueued
+    | RemoveQueued
+    | Cancel
+    | WhenIdle
+    | Subscribe
+    | ReplaceSurface
+    | AppendEvent
+    | Flush
+)
+
+
+@attrs.frozen
+class Birth:
+    """How a session begins: its header and first events, or nothing when it is resumed."""
+
+    session_id: str
+    origin: Origin
+    options: AgentOptions
+    header: SessionHeader | None = None
+    seed: tuple[Event, ...] = ()
+    first_events: tuple[tuple[str, Json], ...] = ()
+
+
+@final
+class AgentActor(Actor):
+    """Owns one session's inbox, log and turns."""
+
+    capacity: ClassVar[int] = 64
+    declared: ClassVar[tuple[type[Exception], ...]] = (TapsterError,)
+    close_grace_s: ClassVar[float] = 5.0
+
+    def __init__(self, birth: Birth, parts: HostParts, store: SessionLog) -> None:
+        self.name = f"agent:{birth.session_id}"
+        self._birth = birth
+        self._parts = parts
+        self._store = store
+        self._is_driving = False
+        self.agent: Agent | None = None
+
+    async def open(self) -> None:
+        """Bring the session to where it may serve.
+
+        Raises:
+            TapsterError: reading, seeding, a hook or the store failed; a hook's own exception is its cause.
+        """
+        agent = await (self._resumed() if self._birth.header is None else self._seeded(self._birth.header))
+        agent.on_wake = self._wake
+        created = AgentCreated(agent, "resume" if self._birth.origin == "resume" else "startup", self._birth.origin)
+        await self._start_session(created)
+        if self._birth.header is None:
+            await agent.log.flush()
+        else:
+            await agent.log.begin()
+        self._parts.hooks.session_start.emit(created)
+        self.agent = agent
+
+    async def _start_session(self, created: AgentCreated) -> None:
+        try:
+            await self._parts.hooks.agent_created.run(created)
+        except TapsterError:
+            raise
+        except Exception as error:
+            message = f"session {created.agent.id!r} couldn't start: {type(error).__name__}: {error}"
+            raise HostError(message, code="SESSION_START_FAILED") from error
+
+    async def _seeded(self, header: SessionHeader) -> Agent:
+        agent = self._agent(header)
+        agent.log.load(self._birth.seed, 0)
+        if header.is_seeded:
+            agent.log.append(END_SEED, {})
+        for kind, data in self._birth.first_events:
+            agent.log.append(kind, data)
+        return agent
+
+    async def _resumed(self) -> Agent:
+        stored = await self._store.read(self._birth.session_id)
+        if stored.header.version != LOG_FORMAT:
+            raise FormatError(
+                "unknown-log-format",
+                f"session {stored.header.id!r} has log format {stored.header.version}; only {LOG_FORMAT} is written to",
+            )
+        agent = self._agent(stored.header)
+        agent.log.load((*stored.events, *closers(stored.events)), len(stored.events))
+        agent.log.append(END_SEED, {})
+        agent.rebuild_inbox()
+        return agent
+
+    def _agent(self, header: SessionHeader) -> Agent:
+        log = LiveLog(header, self._store, self._parts.clock, lambda event: agent.publish(event))
+        agent = Agent(self._parts, self._birth.options, log)
+        return agent
+
+    async def close(self) -> None:
+        """Write what is left and tell everyone that the session is gone."""
+        agent = self.agent
+        if agent is None:
+            return
+        self._parts.hooks.disposed.emit(agent)
+        agent.log.end_subscribers()
+        try:
+            await agent.log.flush()
+        except StoreError as error:
+            self._parts.log("error", "host.log_not_durable", session=agent.id, code=error.code)
+
+    def receive(self, request: Request) -> None:
+        """Do what a message says; answers that promise durability wait for the store."""
+        agent = self._served()
+        match request.body:
+            case WhenIdle():
+                self.start(request, agent.status.wait_value, lambda status: status == "idle")
+            case Subscribe(after):
+                request.settle(agent.log.subscribe(after))
+            case _:
+                self.start(request, self._durable, _act(agent, request.body))
+
+    def _served(self) -> Agent:
+        if self.agent is None:
+            raise HostError(f"{self.name} isn't open")
+        return self.agent
+
+    async def _durable(self, value: object) -> object:
+        await self._served().log.flush()
+        return value
+
+    def _wake(self) -> None:
+        if not self._is_driving:
+            self._is_driving = True
+            self.start_background(self._drive)
+
+    async def _drive(self) -> None:
+        agent = self._served()
+        try:
+            await TurnRunner(agent).drive()
+        finally:
+            self._is_driving = False
+
+
+def _act(agent: Agent, message: AgentMessage) -> object:
+    match message:
+        case Followup(body):
+            return agent.followup(body)
+        case Steer(body):
+            return agent.steer(body)
+        case Inject(body):
+            return agent.inject(body)
+        case Send(body):
+            return agent.send(body)
+        case Prepend(target, body):
+            return agent.prepend(target, body)
+        case ReplaceQueued(message_id, body):
+            return agent.replace(message_id, body)
+        case RemoveQueued(message_id):
+            agent.remove(message_id)
+            return None
+        case Cancel(cause, keep_inbox):
+            agent.cancel(cause, keep_inbox=keep_inbox)
+            return None
+        case ReplaceSurface(start_seq, end_seq, body):
+            return agent.replace_surface(start_seq, end_seq, body)
+        case AppendEvent(kind, data, ignorable):
+            return agent.log.append(kind, data, ignorable=ignorable)
+        case _:
+            return agent.seq

@@ -1,0 +1,418 @@
+"""The embedded host: sessions created, opened, forked and delegated, each an agent of its own.
+
+Source: spec/dsh_host §9, §14; design §4, §6.
+"""
+
+import random
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, final
+
+import attrs
+import trio
+
+from tapster.actors.hosts.port import (
+    SessionExists,
+    SessionLog,
+    SessionNotFound,
+)
+from tapster.actors.providers import Provider, Providers
+from tapster.actors.system import SystemClock, SystemIds
+from tapster.engine.ecma import Json
+from tapster.engine.errors import TapsterError
+from tapster.engine.projection import Event, LoggedSession, SessionHeader, fork_cut, fork_seed
+from tapster.runtime import (
+    ActorGone,
+    Child,
+    Clock,
+    Ids,
+    LogSink,
+    Restart,
+    RuntimeFault,
+    Supervisor,
+    declared_leaf,
+    open_supervisor,
+)
+
+from .actor import (
+    AgentActor,
+    AppendEvent,
+    Birth,
+    Cancel,
+    Flush,
+    Followup,
+    Inject,
+    Prepend,
+    RemoveQueued,
+    ReplaceQueued,
+    ReplaceSurface,
+    Send,
+    Steer,
+    Subscribe,
+    WhenIdle,
+)
+from .agent import Agent, AgentOptions, HostParts
+from .history import Subscription
+from .hooks import Cancelled, Hooks, Origin
+from .inbox import Target
+from .prompt import PromptRegistry
+from .retry import RetryPolicy
+from .session import EmbeddedSession
+from .tools import ToolRegistry
+
+RESTART: Final = Restart(intensity=3, period_s=60.0, exceeded="quarantine")
+"""An agent that crashes on the same log again and again stays down until someone resets it (design §4 rule 7)."""
+SUBAGENT: Final = "subagent"
+
+
+def silent(level: str, event: str, **fields: object) -> None:
+    """A log sink that keeps nothing."""
+    del level, event, fields
+
+
+@asynccontextmanager
+async def open_embedded_host(
+    log: SessionLog,
+    providers: Mapping[str, Provider],
+    *,
+    options: AgentOptions,
+    tools: ToolRegistry | None = None,
+    clock: Clock | None = None,
+    ids: Ids | None = None,
+    report: LogSink = silent,
+    jitter: Callable[[], float] = random.random,
+) -> AsyncIterator["EmbeddedHost"]:
+    """A host for the length of a block; its turns are aborted (``disposed``) and written when it ends.
+
+    Args:
+        log: where session logs are kept.
+        providers: model providers by name.
+        options: provider and model of sessions that don't choose their own.
+        tools: what models may call; none by default.
+        clock: the wall clock of event times.
+        ids: where message ids come from.
+        report: takes what went wrong in hooks and writes, without any text of a prompt.
+        jitter: varies the delay of retries.
+    """
+    hooks = Hooks(report)
+    hooks.request_error.add(RetryPolicy(jitter).listen)
+    parts = HostParts(
+        Providers(dict(providers)),
+        tools or ToolRegistry(),
+        PromptRegistry(),
+        hooks,
+        clock or SystemClock(),
+        ids or SystemIds(),
+        report,
+    )
+    async with open_supervisor(report) as supervisor:
+        yield EmbeddedHost(parts, options, log, supervisor)
+
+
+@final
+@attrs.define(eq=False)
+class EmbeddedHost:
+    """Sessions, and what all of them share; made by ``open_embedded_host``.
+
+    Attributes:
+        parts: hooks, prompt registry, tools and providers, for those who listen in.
+    """
+
+    parts: HostParts
+    options: AgentOptions
+    _log: SessionLog
+    _supervisor: Supervisor
+    _live: dict[str, "AgentHandle"] = attrs.field(factory=dict)
+    _actors: dict[str, AgentActor] = attrs.field(factory=dict)
+    _opening: dict[str, trio.Lock] = attrs.field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self.parts.hooks.cancelled.add(self._cancel_children)
+
+    @property
+    def hooks(self) -> Hooks:
+        """The hooks of every session."""
+        return self.parts.hooks
+
+    @property
+    def prompt(self) -> PromptRegistry:
+        """Sections, contexts and variables of every session."""
+        return self.parts.prompt
+
+    @property
+    def tools(self) -> ToolRegistry:
+        """The tools of every session."""
+        return self.parts.tools
+
+    @property
+    def live(self) -> tuple["AgentHandle", ...]:
+        """The sessions that are open."""
+        return tuple(handle for handle in self._live.values() if handle.is_live)
+
+    async def create(
+        self,
+        session_id: str | None = None,
+        *,
+        cwd: str | None = None,
+        options: AgentOptions | None = None,
+        first_events: Sequence[tuple[str, Json]] = (),
+    ) -> "AgentHandle":
+        """Begin a session.
+
+        Raises:
+            SessionExists: the id is taken.
+            TapsterError: its start failed; nothing of it was stored.
+        """
+        header = self._header(session_id or self.parts.ids.uuid(), cwd=cwd)
+        return await self._begin(header, "new", options, first_events=first_events)
+
+    async def open(self, session_id: str, *, options: AgentOptions | None = None) -> "AgentHandle":
+        """The live session of that id, resumed from its log if need be; opened once for all who wait.
+
+        Raises:
+            SessionNotFound: no such session.
+            TapsterError: its start failed.
+        """
+        async with self._lock(session_id):
+            handle = self._live.get(session_id)
+            if handle is not None and handle.is_live:
+                return handle
+            return await self._start(Birth(session_id, "resume", options or self.options))
+
+    async def fork(
+        self,
+        parent_id: str,
+        session_id: str | None = None,
+        *,
+        at_seq: int | None = None,
+        cut: int | None = None,
+        options: AgentOptions | None = None,
+    ) -> "AgentHandle":
+        """Begin a session with a copy of another's events.
+
+        Args:
+            parent_id: whose events are copied.
+            session_id: the child's id, else a new one.
+            at_seq: fork at the end of the turn at or after this event.
+            cut: the exact last event to copy; it must not lie in an open turn.
+            options: provider and model of the child.
+
+        Raises:
+            SessionNotFound: no such parent.
+            SessionForkError: ``OPEN_TURN`` or ``FORK_OUT_OF_RANGE``.
+            TapsterError: its start failed; nothing of it was stored.
+        """
+        parent = await self.read(parent_id)
+        place = fork_cut(parent.events, at_seq) if cut is None else cut
+        seed = fork_seed(parent.events, place)
+        header = attrs.evolve(
+            self._header(session_id or self.parts.ids.uuid(), cwd=parent.header.cwd),
+            parent_session=parent_id,
+            seed_length=len(seed),
+            is_seeded=True,
+            delegation_depth=parent.header.delegation_depth,
+            origin=parent.header.origin,
+        )
+        return await self._begin(header, "fork", options, seed=seed)
+
+    async def delegate(
+        self, parent_id: str, session_id: str | None = None, *, options: AgentOptions | None = None
+    ) -> "AgentHandle":
+        """Begin a subagent's session below another; cancelling the parent cancels it too.
+
+        Raises:
+            SessionNotFound: no such parent.
+            TapsterError: its start failed; nothing of it was stored.
+        """
+        parent = (await self._log.read(parent_id)).header
+        header = attrs.evolve(
+            self._header(session_id or self.parts.ids.uuid(), cwd=parent.cwd),
+            parent_session=parent_id,
+            delegation_depth=parent.delegation_depth + 1,
+            origin=SUBAGENT,
+        )
+        return await self._begin(header, "delegate", options)
+
+    async def close(self, session_id: str) -> None:
+        """End a live session; its log stays and it can be opened again."""
+        async with self._lock(session_id):
+            handle = self._live.pop(session_id, None)
+            if handle is not None:
+                await handle.child.stop()
+                self._actors.pop(session_id, None)
+
+    async def read(self, session_id: str) -> LoggedSession:
+        """A session's stored log, with everything a live one has appended so far.
+
+        Raises:
+            SessionNotFound: no such session.
+        """
+        handle = self._live.get(session_id)
+        if handle is not None and handle.is_live:
+            await handle.flush()
+        return await self._log.read(session_id)
+
+    async def headers(self) -> tuple[SessionHeader, ...]:
+        """The headers of all sessions, newest first."""
+        return await self._log.headers()
+
+    def session(self, session_id: str) -> "EmbeddedSession":
+        """A session as the host port shows it, live or not; it is looked up when asked."""
+        return EmbeddedSession(session_id, self._log, self.parts.providers, lambda: self.agent(session_id))
+
+    def agent(self, session_id: str) -> Agent | None:
+        """The live agent of a session, for those who read its state in step with its hooks."""
+        handle = self._live.get(session_id)
+        actor = self._actors.get(session_id)
+        return actor.agent if handle is not None and handle.is_live and actor is not None else None
+
+    def _header(self, session_id: str, *, cwd: str | None) -> SessionHeader:
+        return SessionHeader(session_id, self.parts.clock.now_ms(), cwd=cwd)
+
+    async def _begin(
+        self,
+        header: SessionHeader,
+        origin: Origin,
+        options: AgentOptions | None,
+        *,
+        seed: tuple[Event, ...] = (),
+        first_events: Sequence[tuple[str, Json]] = (),
+    ) -> "AgentHandle":
+        async with self._lock(header.id):
+            if header.id in self._live:
+                raise SessionExists(header.id)
+            await self._check_free(header.id)
+            chosen = options or self.options
+            chosen = attrs.evolve(chosen, cwd=header.cwd or chosen.cwd)
+            return await self._start(Birth(header.id, origin, chosen, header, seed, tuple(first_events)))
+
+    async def _check_free(self, session_id: str) -> None:
+        try:
+            await self._log.read(session_id, since=1 << 52)
+        except SessionNotFound:
+            return
+        raise SessionExists(session_id)
+
+    async def _start(self, birth: Birth) -> "AgentHandle":
+        births = [birth]
+
+        def make() -> AgentActor:
+            now = births.pop() if births else Birth(birth.session_id, "resume", birth.options)
+            actor = self._actors[birth.session_id] = AgentActor(now, self.parts, self._log)
+            return actor
+
+        try:
+            child = await self._supervisor.start(f"agent:{birth.session_id}", make, RESTART)
+        except BaseExceptionGroup as group:
+            raise declared_leaf(group, (TapsterError, RuntimeFault)) from group
+        handle = AgentHandle(birth.session_id, self, child)
+        self._live[birth.session_id] = handle
+        return handle
+
+    def _lock(self, session_id: str) -> trio.Lock:
+        for known, lock in tuple(self._opening.items()):
+            if not lock.locked() and known != session_id:
+                del self._opening[known]
+        return self._opening.setdefault(session_id, trio.Lock())
+
+    def _cancel_children(self, cancelled: Cancelled) -> None:
+        for session_id in tuple(self._live):
+            child = self.agent(session_id)
+            if child is not None and _is_subagent(child.header, cancelled.agent.id):
+                child.cancel({"kind": "parent"})
+
+
+@final
+@attrs.define(eq=False)
+class AgentHandle:
+    """The public handle on one live session."""
+
+    id: str
+    _host: EmbeddedHost
+    child: Child
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it still serves, or will again after a restart."""
+        return self.child.state.value != "ended"
+
+    @property
+    def session(self) -> "EmbeddedSession":
+        """The session as the host port shows it."""
+        return self._host.session(self.id)
+
+    async def followup(self, message: Json) -> Json:
+        """Queue a message (a text, or ``{content, id?, source?}``) for a turn of its own; durable when answered."""
+        return await self._ask(Followup(message))
+
+    async def steer(self, message: Json) -> Json:
+        """Queue a message for the next step of the running turn; wakes an idle agent."""
+        return await self._ask(Steer(message))
+
+    async def inject(self, message: Json) -> Json:
+        """Queue a message for the next step, whenever that comes."""
+        return await self._ask(Inject(message))
+
+    async def send(self, message: Json) -> Json:
+        """Steer a running turn, else begin a new one."""
+        return await self._ask(Send(message))
+
+    async def prepend(self, target: Target, message: Json) -> Json:
+        """Queue a message before all others of a queue."""
+        return await self._ask(Prepend(target, message))
+
+    async def replace(self, message_id: str, message: Json) -> Json:
+        """Put a message in the place of a pending one."""
+        return await self._ask(ReplaceQueued(message_id, message))
+
+    async def remove(self, message_id: str) -> None:
+        """Take a pending message out."""
+        await self._ask(RemoveQueued(message_id))
+
+    async def cancel(self, cause: Json = None, *, keep_inbox: bool = False) -> None:
+        """Stop the turn under way and drop what waits (unless kept); the turn may still unwind afterwards."""
+        await self._ask(Cancel(cause, keep_inbox), control=True)
+
+    async def when_idle(self) -> None:
+        """Wait until no turn is under way."""
+        await self._ask(WhenIdle())
+
+    async def subscribe(self, after: int | None = None) -> Subscription:
+        """Events (those after seq ``after`` first) and live chunks, until closed or fallen behind."""
+        subscription: Subscription = await self._ask(Subscribe(after))
+        return subscription
+
+    async def replace_surface(self, start_seq: int, end_seq: int, message: Json) -> Event:
+        """Put one message in the place of a range of the model's history, as a compaction does."""
+        event: Event = await self._ask(ReplaceSurface(start_seq, end_seq, message))
+        return event
+
+    async def append(self, kind: str, data: Json, *, ignorable: bool = False) -> Event:
+        """Append a log-only event, such as ``sandbox/mode``."""
+        event: Event = await self._ask(AppendEvent(kind, data, ignorable))
+        return event
+
+    async def flush(self) -> int:
+        """Make everything durable; the next seq."""
+        seq: int = await self._ask(Flush())
+        return seq
+
+    async def fork(self, session_id: str | None = None, *, at_seq: int | None = None) -> "AgentHandle":
+        """As ``EmbeddedHost.fork`` of this session."""
+        return await self._host.fork(self.id, session_id, at_seq=at_seq)
+
+    async def close(self) -> None:
+        """End the session; it can be opened again."""
+        await self._host.close(self.id)
+
+    async def _ask(self, body: Any, *, control: bool = False) -> Any:
+        try:
+            return await (await self.child.ref()).ask(body, control=control)
+        except ActorGone as gone:
+            if gone.taken or not self.is_live:
+                raise
+        return await (await self.child.ref()).ask(body, control=control)
+
+
+def _is_subagent(header: SessionHeader, parent_id: str) -> bool:
+    return header.origin == SUBAGENT and header.parent_session == parent_id
