@@ -1,0 +1,166 @@
+"""A SillyTavern chat-completion request, from its inputs to its messages."""
+
+from typing import Final
+
+import attrs
+
+from tapster.engine.profile.tokens import TokenCounter
+
+from .collection import Prepared, PromptCollection, collect_prompts
+from .content import Content, join_filled, prompt_origin
+from .examples import ExamplePlan, example_dialogues
+from .history import HISTORY, Continuation, chat_messages, continuation, place_history
+from .injections import inject, injected_texts, note_content
+from .model import AssemblyInput, Macros, Message, Position, Rewrite
+from .slots import Collection, Item, MandatoryPromptsExceedContext, Slots
+from .squash import sent_messages, squash
+
+REPLY_RESERVE: Final = 3
+"""Tokens kept free for the start of the reply."""
+_EXAMPLES: Final = "dialogueExamples"
+_BEFORE_CUSTOM: Final = (
+    "worldInfoBefore", "main", "worldInfoAfter", "charDescription", "charPersonality", "scenario",
+    "personaDescription",
+)  # fmt: skip
+_FIXED: Final = frozenset({"impersonate", "quietPrompt", "groupNudge"})
+
+
+@attrs.frozen
+class Built:
+    """A finished request.
+
+    ``items`` are all messages before squashing, ``kept`` the number of history messages (injected texts included)
+    that fit, ``history`` those messages, newest first. ``error`` is set when fixed prompts didn't fit: then the
+    messages are what had been placed until then.
+    """
+
+    messages: tuple[Message, ...]
+    items: tuple[Item, ...]
+    history: tuple[Message, ...]
+    kept: int
+    prompts: PromptCollection
+    budget_left: int
+    error: MandatoryPromptsExceedContext | None = None
+
+
+def build(given: AssemblyInput, macros: Macros, counter: TokenCounter, rewrite: Rewrite | None = None) -> Built:
+    """Assemble the messages; never raises for a context that is too small, see ``Built.error``."""
+    note = Content() if given.note.position == Position.IN_CHAT else note_content(given)
+    prompts = collect_prompts(given, macros, note)
+    history = chat_messages(given, rewrite)
+    preset = given.preset
+    slots = Slots(counter, preset.context_tokens - preset.response_tokens)
+    builder = _Builder(given, macros, prompts, slots, history)
+    error = None
+    try:
+        builder.run()
+    except MandatoryPromptsExceedContext as raised:
+        error = raised
+    items = slots.items()
+    messages = tuple(item.message for item in items)
+    sent = squash(messages) if preset.squash_system_messages else sent_messages(messages)
+    return Built(sent, items, builder.history, builder.kept, prompts, slots.budget, error)
+
+
+class _Builder:
+    """Places collections in the order that decides who gets the budget."""
+
+    def __init__(
+        self, given: AssemblyInput, macros: Macros, prompts: PromptCollection, slots: Slots, chat: tuple[Message, ...]
+    ) -> None:
+        self._given = given
+        self._macros = macros
+        self._prompts = prompts
+        self._slots = slots
+        self._continuation: Continuation | None = continuation(given, chat[0] if chat else None, macros)
+        self._chat = chat[1:] if self._continuation else chat
+        self.history: tuple[Message, ...] = ()
+        self.kept = 0
+
+    def run(self) -> None:
+        self._slots.budget -= REPLY_RESERVE
+        for identifier in _BEFORE_CUSTOM:
+            self._place(identifier)
+        controls = self._controls()
+        self._slots.reserve(*controls)
+        for identifier in ("nsfw", "jailbreak", *self._custom(), "enhanceDefinitions"):
+            self._place(identifier)
+        self._place_beside_main()
+        texts = injected_texts(self._given, self._macros.expand)
+        self.history = inject(self._chat, self._prompts.prompts, texts)
+        if self._given.preferences.pin_examples:
+            self._place_examples()
+            self._place_history()
+        else:
+            self._place_history()
+            self._place_examples()
+        self._slots.free(*controls)
+        self._place_end(controls)
+
+    def _place(self, identifier: str) -> None:
+        index = self._prompts.index(identifier)
+        if index < 0 or (identifier != "main" and self._given.preset.is_off(identifier)):
+            return
+        prompt = self._prompts.prompts[index]
+        if not prompt.in_chat:
+            message = Message(prompt.role, prompt.content, identifier)
+            self._slots.add(Collection(identifier, [message]), index)
+
+    def _place_beside_main(self) -> None:
+        """Texts beside the main prompt: as messages of its place, or within it when it stands among the messages."""
+        for prompt in list(self._prompts.prompts):
+            if prompt.main_side is None:
+                continue
+            main = self._prompts.get("main")
+            if main is not None and main.in_chat:
+                parts = (
+                    [prompt.content, main.content] if prompt.main_side == "start" else [main.content, prompt.content]
+                )
+                self._prompts.put(attrs.evolve(main, content=join_filled("\n", parts)))
+            else:
+                self._slots.insert(Message(prompt.role, prompt.content, prompt.identifier), "main", prompt.main_side)
+
+    def _custom(self) -> list[str]:
+        return [prompt.identifier for prompt in self._prompts.prompts if _is_custom(prompt)]
+
+    def _controls(self) -> list[Message]:
+        wanted = {"impersonate": "impersonate", "quiet": "quietPrompt"}.get(self._given.type)
+        messages = []
+        if wanted is not None and (prompt := self._prompts.get(wanted)) is not None and prompt.content:
+            messages.append(Message(prompt.role, prompt.content, wanted))
+        tail = self._continuation
+        if tail is not None and tail.nudge is None:
+            messages.append(tail.message)
+        return messages
+
+    def _place_history(self) -> None:
+        tail = self._continuation
+        if tail is not None and tail.nudge is not None and self._prompts.index(HISTORY) >= 0:
+            self._slots.reserve(tail.message, tail.nudge)
+        self.kept = place_history(self._slots, self._prompts, self._given, self.history, self._macros)
+
+    def _place_examples(self) -> None:
+        place = self._prompts.index(_EXAMPLES)
+        if place < 0:
+            return
+        self._slots.add(Collection(_EXAMPLES), place)
+        text = Content.of(self._given.preset.new_example_chat, prompt_origin("new_example_chat_prompt"))
+        announcement = Message("system", text.expanded(self._macros.expand), "newChat")
+        plan = ExamplePlan(announcement, example_dialogues(self._given, self._macros.expand))
+        for dialogue in plan.dialogues:
+            if not self._slots.can_afford(plan.announcement, *dialogue):
+                break
+            for message in (plan.announcement, *dialogue):
+                self._slots.insert(message, _EXAMPLES)
+
+    def _place_end(self, controls: list[Message]) -> None:
+        tail = self._continuation
+        if tail is not None and tail.nudge is not None and self._prompts.index(HISTORY) >= 0:
+            self._slots.free(tail.message, tail.nudge)
+            self._slots.add(Collection("continueNudge", [tail.message, tail.nudge]))
+        if controls:
+            self._slots.add(Collection("controlPrompts", controls))
+
+
+def _is_custom(prompt: Prepared) -> bool:
+    return not prompt.system_prompt and not prompt.in_chat and prompt.identifier not in _FIXED

@@ -1,0 +1,139 @@
+"""The chat's messages as they are sent: roles, names, and the newest ones that fit."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import attrs
+
+from tapster.engine.ecma import trim
+
+from .collection import PromptCollection
+from .content import CHAT, Content, Origin, prompt_origin
+from .model import AssemblyInput, ChatMessage, Macros, Message, Names, Rewrite
+from .slots import Collection, Slots
+
+HISTORY: Final = "chatHistory"
+_VALID_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]")
+_NAME_LENGTH: Final = 64
+
+
+def visible_messages(given: AssemblyInput) -> tuple[ChatMessage, ...]:
+    """The messages that are sent: not the hidden ones, and without the reply that a swipe replaces."""
+    chat = given.chat[:-1] if given.type == "swipe" else given.chat
+    return tuple(message for message in chat if not message.hidden)
+
+
+def chat_messages(given: AssemblyInput, rewrite: Rewrite | None) -> tuple[Message, ...]:
+    """The chat as messages, newest first; ``name`` is the speaker's, whether it is sent or not."""
+    visible = visible_messages(given)
+    newest = len(visible) - (1 if given.type != "continue" else 2)
+    messages = []
+    for index, message in enumerate(visible):
+        text = message.text
+        if rewrite is not None:
+            text = rewrite(text, role=message.role, depth=newest - index)
+        text = _with_name(text, message, given).replace("\r", "")
+        origin = Origin(CHAT, message.label if message.label is not None else str(index))
+        messages.append(Message(message.role, Content.of(text, origin), name=message.name))
+    return tuple(reversed(messages))
+
+
+def _with_name(text: str, message: ChatMessage, given: AssemblyInput) -> str:
+    names = given.preset.names
+    if message.narrated or names in (Names.NONE, Names.COMPLETION):
+        return text
+    foreign = message.name != given.user and (given.group is not None or message.forced_avatar)
+    return f"{message.name}: {text}" if names == Names.CONTENT or foreign else text
+
+
+def sent_name(name: str) -> str:
+    """A speaker's name in the letters that the API allows."""
+    return name if _VALID_NAME.fullmatch(name) else _UNSAFE.sub("_", name)[:_NAME_LENGTH]
+
+
+@attrs.frozen
+class Continuation:
+    """The message that a continue type takes out of the history, and the nudge that follows it."""
+
+    message: Message
+    nudge: Message | None
+
+
+def continuation(given: AssemblyInput, newest: Message | None, macros: Macros) -> Continuation | None:
+    """What a ``continue`` puts at the very end, or None for other types."""
+    if given.type != "continue" or newest is None:
+        return None
+    if given.preset.continue_prefill:
+        named = sent_name(newest.name) if given.preset.names == Names.COMPLETION and newest.name else None
+        return Continuation(attrs.evolve(newest, identifier="continuePrefill", name=named), None)
+    content = newest.content.expanded(macros.expand)
+    nudge = given.preset.continue_nudge.replace("{{lastChatMessage}}", trim(content.text))
+    prepared = Content.of(nudge, prompt_origin("continue_nudge_prompt")).expanded(macros.expand)
+    return Continuation(attrs.evolve(newest, content=content, name=None), Message("system", prepared, "continueNudge"))
+
+
+def place_history(
+    slots: Slots,
+    prompts: PromptCollection,
+    given: AssemblyInput,
+    messages: Sequence[Message],
+    macros: Macros,
+) -> int:
+    """Put the newest messages that fit, oldest first; how many of the given ones went in.
+
+    Args:
+        messages: newest first, injected texts among them.
+    """
+    place = prompts.index(HISTORY)
+    if place < 0:
+        return 0
+    slots.add(Collection(HISTORY), place)
+    announcement = _announcement(given, macros)
+    slots.reserve(announcement)
+    nudge = _group_nudge(prompts, given)
+    if nudge is not None:
+        slots.reserve(nudge)
+    _stand_in(slots, given, messages)
+    sent = 0
+    for index, message in enumerate(messages):
+        prepared = _prepared(message, f"chatHistory-{len(messages) - index}", given, macros.expand)
+        if not slots.can_afford(prepared):
+            break
+        slots.insert(prepared, HISTORY, "start")
+        sent += 1
+    slots.free(announcement)
+    slots.insert(announcement, HISTORY, "start")
+    if nudge is not None:
+        slots.free(nudge)
+        slots.insert(nudge, HISTORY, "end")
+    return sent
+
+
+def _announcement(given: AssemblyInput, macros: Macros) -> Message:
+    group = given.group is not None
+    text = given.preset.new_group_chat if group else given.preset.new_chat
+    origin = prompt_origin("new_group_chat_prompt" if group else "new_chat_prompt")
+    return Message("system", Content.of(text, origin).expanded(macros.expand), "newMainChat")
+
+
+def _group_nudge(prompts: PromptCollection, given: AssemblyInput) -> Message | None:
+    prompt = prompts.get("groupNudge")
+    if given.group is None or given.type == "impersonate" or prompt is None:
+        return None
+    return Message(prompt.role, prompt.content, "groupNudge")
+
+
+def _stand_in(slots: Slots, given: AssemblyInput, messages: Sequence[Message]) -> None:
+    """A user message for a chat that ends with the character, when the preset has one."""
+    if messages and messages[0].role == "assistant" and given.preset.send_if_empty:
+        content = Content.of(given.preset.send_if_empty, prompt_origin("send_if_empty"))
+        message = Message("user", content, "emptyUserMessageReplacement")
+        if slots.can_afford(message):
+            slots.insert(message, HISTORY)
+
+
+def _prepared(message: Message, identifier: str, given: AssemblyInput, expand: Callable[[str], str]) -> Message:
+    named = sent_name(message.name) if given.preset.names == Names.COMPLETION and message.name else None
+    return attrs.evolve(message, content=message.content.expanded(expand), identifier=identifier, name=named)
