@@ -76,3 +76,13 @@ def text_of(value: Json) -> str:
 def is_too_long(text: str, limit: int) -> bool:
     """Whether a text has more UTF-16 code units than the limit."""
     return len(text) > limit or (2 * len(text) > limit and utf16_length(text) > limit)
+
+
+def is_truthy(value: Json) -> bool:
+    """Whether JavaScript takes a JSON value for true: empty lists and objects are."""
+    return isinstance(value, list | dict) or bool(value)
+
+
+def either(value: Json, fallback: Json) -> Json:
+    """``value || fallback``."""
+    return value if is_truthy(value) else fallback

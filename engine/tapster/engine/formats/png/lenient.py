@@ -49,8 +49,8 @@ def read_sillytavern_text(data: bytes, limits: PngLimits = PngLimits()) -> CardT
         if word in found:
             if len(found[word]) > base64_bound(limits.metadata_bytes):
                 raise metadata_limit(word, limits.metadata_bytes)
-            text = decode_base64(found[word]).decode("utf-8", "replace")
-            return CardText(word, tuple(key for key in found if key in KEYWORDS), text)
+            card = decode_base64(found[word]).decode("utf-8", "replace")
+            return CardText(word, tuple(key for key in found if key in KEYWORDS), card)
     raise FormatError("png-no-card", "the PNG holds no character card (no text chunk 'chara' or 'ccv3')")
 
 
