@@ -4,6 +4,7 @@ from .actor import SessionActor as SessionActor
 from .actor import SessionPorts as SessionPorts
 from .directory import Sessions as Sessions
 from .directory import SessionStatus as SessionStatus
+from .embedded import EmbeddedTavern as EmbeddedTavern
 from .lease import AssemblyCancelled as AssemblyCancelled
 from .lease import LeaseLost as LeaseLost
 from .lease import Revisions as Revisions
@@ -22,5 +23,4 @@ from .messages import RequestPrepared as RequestPrepared
 from .messages import StepErrored as StepErrored
 from .ports import Bound as Bound
 from .ports import SessionLibrary as SessionLibrary
-from .ports import TavernHost as TavernHost
 from .ports import TraceSink as TraceSink

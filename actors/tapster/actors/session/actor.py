@@ -11,10 +11,11 @@ from typing import ClassVar, final
 import attrs
 import trio
 
+from tapster.actors.hosts.port import HostSession
 from tapster.actors.store.values import SessionKey
 from tapster.engine.ecma import Json
 from tapster.engine.errors import TapsterError
-from tapster.engine.policy import RpState, SessionStart, rp_effective, selection_json, start_rp
+from tapster.engine.policy import RpState, SandboxMode, SessionStart, rp_effective, selection_json, start_rp
 from tapster.engine.text.ports import RegexEngine
 from tapster.runtime import Actor, Clock, Ids, Request, Threads
 
@@ -35,7 +36,7 @@ from .messages import (
     RequestPrepared,
     StepErrored,
 )
-from .ports import SessionLibrary, TavernHost, TraceSink
+from .ports import SessionLibrary, TraceSink
 from .rolls import RollSeed
 from .state import Followed
 
@@ -57,11 +58,16 @@ class SessionPorts:
 
 @final
 class SessionActor(Actor):
-    """Serves one session of one host."""
+    """Serves one session of one host.
+
+    Attributes:
+        is_rp: whether RP mode holds, published for the host's tool guard.
+        wanted_sandbox: the mode that the start of RP mode asks the host to pin, None for no change.
+    """
 
     declared: ClassVar[tuple[type[Exception], ...]] = (TapsterError,)
 
-    def __init__(self, key: SessionKey, host: TavernHost, ports: SessionPorts, *, parent: SessionKey | None) -> None:
+    def __init__(self, key: SessionKey, host: HostSession, ports: SessionPorts, *, parent: SessionKey | None) -> None:
         self.name = f"session:{key}"
         self.key = key
         self._host = host
@@ -75,6 +81,7 @@ class SessionActor(Actor):
         self._assembled: Assembled | None = None
         self._rolled = 0
         self.is_rp = False
+        self.wanted_sandbox: SandboxMode | None = None
 
     async def open(self) -> None:
         """Start in one awaited step: selection, pending input, RP mode (spec/loader §1).
@@ -83,8 +90,9 @@ class SessionActor(Actor):
             TapsterError: any part failed; the session isn't served.
         """
         selection = await self._ports.library.ensure_selection(self.key, self._parent)
+        header = await self._host.header()
         inspection = await self._host.inspect()
-        self._followed = Followed.rebuild(self._host.header, inspection.events)
+        self._followed = Followed.rebuild(header, inspection.events)
         await self._start_rp(selection.rp, card_bound=selection.character_card_id is not None)
 
     def receive(self, request: Request) -> None:
@@ -205,7 +213,7 @@ class SessionActor(Actor):
         library = self._ports.library
         ancestors = await library.ancestors_rp(self.key)
         bound = await library.bound(self.key)
-        header = self._host.header
+        header = self._followed.header
         start = SessionStart(
             stored,
             card_bound=card_bound,
@@ -217,8 +225,7 @@ class SessionActor(Actor):
         commit = start_rp(start, self._followed.sandbox)
         if commit is not None:
             await library.save_rp(self.key, commit.state)
-            if commit.sandbox is not None:
-                await self._host.set_sandbox(commit.sandbox)
+            self.wanted_sandbox = commit.sandbox
         self.is_rp = rp_effective(None, stored if commit is None else commit.state, ancestors)
 
     async def _answer_applied(self) -> Applied:

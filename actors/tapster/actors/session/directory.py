@@ -8,11 +8,11 @@ from typing import Any, Final, TypeVar, final
 import attrs
 import trio
 
+from tapster.actors.hosts.port import HostSession
 from tapster.actors.store.values import SessionKey
 from tapster.runtime import ActorGone, Child, Overloaded, Ref, Restart, Supervisor
 
 from .actor import SessionActor, SessionPorts
-from .ports import TavernHost
 
 RESTART: Final = Restart(intensity=3, period_s=60.0, exceeded="quarantine")
 DEFAULT_MAX_LIVE: Final = 2048
@@ -49,7 +49,7 @@ class Sessions:
         self._max_live = max_live
         self._entries: dict[SessionKey, _Entry] = {}
 
-    async def open(self, key: SessionKey, host: TavernHost, *, parent: SessionKey | None = None) -> Ref:
+    async def open(self, key: SessionKey, host: HostSession, *, parent: SessionKey | None = None) -> Ref:
         """The session's actor, started if need be; whoever asks meanwhile waits for the same start.
 
         Raises:
@@ -69,7 +69,7 @@ class Sessions:
             return await self.open(key, host, parent=parent)
         return await entry.child.ref()
 
-    async def ask(self, key: SessionKey, host: TavernHost, body: Any) -> Any:
+    async def ask(self, key: SessionKey, host: HostSession, body: Any) -> Any:
         """Ask a session; a message that was never taken is sent once more to its next incarnation.
 
         Raises:
@@ -119,7 +119,7 @@ class Sessions:
             state, restarts = entry.child.state.value, entry.child.restarts
             yield SessionStatus(key, state, reading.queued, reading.open, reading.oldest_s, restarts)
 
-    async def _start(self, key: SessionKey, host: TavernHost, parent: SessionKey | None) -> Ref:
+    async def _start(self, key: SessionKey, host: HostSession, parent: SessionKey | None) -> Ref:
         self._forget_ended()
         if len(self._entries) >= self._max_live:
             raise Overloaded("the session directory")
@@ -137,7 +137,7 @@ class Sessions:
         return await entry.child.ref()
 
     def _maker(
-        self, entry: _Entry, key: SessionKey, host: TavernHost, parent: SessionKey | None
+        self, entry: _Entry, key: SessionKey, host: HostSession, parent: SessionKey | None
     ) -> Callable[[], SessionActor]:
         def make() -> SessionActor:
             entry.actor = SessionActor(key, host, self._ports, parent=parent)

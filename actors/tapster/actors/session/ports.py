@@ -5,12 +5,11 @@ from typing import Protocol
 
 import attrs
 
-from tapster.actors.hosts.port import HostSession
 from tapster.actors.store.values import ResourceUse, SessionKey
 from tapster.engine.activation.tavern import BookSelection, EmbeddedBook, LibraryBook
 from tapster.engine.ecma import Json
 from tapster.engine.errors import TapsterError
-from tapster.engine.policy import RpState, SandboxMode, Selection
+from tapster.engine.policy import RpState, Selection
 from tapster.engine.profile import ResolvedResources
 
 from .lease import Revisions
@@ -34,13 +33,6 @@ class Bound:
     policy_section: str = ""
     follow_character: bool = True
     uses: tuple[ResourceUse, ...] = ()
-
-
-class TavernHost(HostSession, Protocol):
-    """A host session that can also be pinned to a sandbox mode."""
-
-    async def set_sandbox(self, mode: SandboxMode) -> None:
-        """Append ``sandbox/mode`` to the session's log."""
 
 
 class SessionLibrary(Protocol):

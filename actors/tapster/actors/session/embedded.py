@@ -1,0 +1,195 @@
+"""Tavern sessions inside the embedded host: its hooks ask the session actors.
+
+Source: spec/loader §1, §11; design §4 rule 6.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal, final
+
+import attrs
+
+from tapster.actors.hosts.embedded import (
+    Agent,
+    AgentCreated,
+    Assembly,
+    EmbeddedHost,
+    NamedText,
+    Next,
+    PromptContext,
+    RequestFailed,
+    SessionEvent,
+    StepContext,
+    StreamCall,
+    ToolExecution,
+    TurnError,
+)
+from tapster.actors.providers import CallConfig
+from tapster.actors.store.values import HOME_HOST, SessionKey
+from tapster.engine.ecma import Json
+from tapster.engine.errors import TapsterError
+from tapster.engine.policy import BLOCK_REASON, guard_tool
+from tapster.engine.profile import PROFILE_ORDER, PROFILE_SECTION
+from tapster.engine.trace import AssemblyPart, ObservedRequest, OfficialAssembly
+from tapster.runtime import LogSink, RuntimeFault
+
+from .directory import Sessions
+from .messages import (
+    Assemble,
+    Assembled,
+    BeginRequest,
+    EventsLogged,
+    RequestErrored,
+    RequestLeft,
+    RequestPrepared,
+    StepErrored,
+)
+
+POLICY_SECTION: Final = "rp:policy"
+POLICY_ORDER: Final = 45
+SAMPLING: Final = ("temperature", "maxTokens", "reasoningEffort", "stop")
+"""Members of a call config that only a preset sets here (spec/loader §10)."""
+
+
+def embedded_key(session_id: str) -> SessionKey:
+    """The key of a session of the embedded host."""
+    return SessionKey(HOME_HOST, session_id)
+
+
+@final
+@attrs.define(eq=False)
+class EmbeddedTavern:
+    """Joins an embedded host to the sessions; ``attach`` registers every listener."""
+
+    host: EmbeddedHost
+    sessions: Sessions
+    log: LogSink
+    _official: dict[str, OfficialAssembly] = attrs.field(factory=dict)
+    _applied: dict[str, Assembled] = attrs.field(factory=dict)
+
+    def attach(self) -> None:
+        """Listen to every hook that a session has part in."""
+        hooks = self.host.hooks
+        self.host.prompt.section(PROFILE_SECTION, "", order=PROFILE_ORDER)
+        self.host.prompt.section(POLICY_SECTION, "", order=POLICY_ORDER)
+        self.host.tools.guard(self._guard)
+        hooks.agent_created.add(self._created)
+        hooks.session_event.add(self._event)
+        hooks.assemble.add(self._assemble)
+        hooks.request.add(self._request)
+        hooks.stream.add(self._stream, prepend=True)
+        hooks.request_error.add(self._request_error, prepend=True)
+        hooks.error.add(self._error)
+        hooks.disposed.add(self._disposed)
+
+    async def _created(self, created: AgentCreated) -> None:
+        agent = created.agent
+        key = embedded_key(agent.id)
+        # An agent that restarted has a new log in memory; the session starts afresh from it.
+        await self.sessions.close(key)
+        parent = agent.header.parent_session
+        await self.sessions.open(key, agent.session, parent=None if parent is None else embedded_key(parent))
+        session = self.sessions.find(key)
+        if session is not None and session.wanted_sandbox is not None:
+            agent.log.append("sandbox/mode", {"mode": session.wanted_sandbox})
+
+    def _event(self, logged: SessionEvent) -> None:
+        self.sessions.tell(embedded_key(logged.agent.id), EventsLogged())
+
+    async def _assemble(
+        self, assembly: Assembly, context: PromptContext, proceed: Next[Assembly, Assembly]
+    ) -> Assembly:
+        agent = context.agent
+        self._official.pop(agent.id, None)
+        self._applied.pop(agent.id, None)
+        inner = await proceed(assembly)
+        message = Assemble(context.turn, context.step)
+        assembled: Assembled = await self.sessions.ask(embedded_key(agent.id), agent.session, message)
+        whole = with_profile(inner, assembled)
+        self._applied[agent.id] = assembled
+        self._official[agent.id] = official(whole)
+        return whole
+
+    async def _request(
+        self, config: CallConfig, context: StepContext, proceed: Next[CallConfig, CallConfig]
+    ) -> CallConfig:
+        agent = context.agent
+        await self._observe(agent, BeginRequest())
+        # The seed repeats the last request's values; what the preset of today doesn't set must not linger.
+        seed = {name: value for name, value in config.items() if name not in SAMPLING}
+        merged: Mapping[str, Json] = {**agent.options.config(), **seed}
+        merged = await proceed(merged)
+        assembled = self._applied.get(agent.id)
+        if assembled is not None:
+            merged = {**merged, **assembled.snapshot.call_config.to_json()}
+        await self._observe(agent, RequestPrepared(context.turn, context.step, self._official.get(agent.id)))
+        return merged
+
+    async def _stream(self, call: StreamCall, context: StepContext, proceed: Next[StreamCall, None]) -> None:
+        if call.request.purpose is None:
+            request = call.request
+            observed = ObservedRequest(request.messages, None, request.provider, request.model, request.tools)
+            await self._observe(context.agent, RequestLeft(observed))
+        await proceed(call)
+
+    async def _request_error(
+        self,
+        failed: RequestFailed,
+        context: StepContext,
+        proceed: Next[RequestFailed, Literal["retry"] | None],
+    ) -> Literal["retry"] | None:
+        decision = await proceed(failed)
+        await self._observe(context.agent, RequestErrored(context.turn, context.step, decision == "retry"))
+        return decision
+
+    def _error(self, failed: TurnError) -> None:
+        self.sessions.tell(embedded_key(failed.agent.id), StepErrored(failed.turn, failed.step))
+
+    def _disposed(self, agent: Agent) -> None:
+        self._official.pop(agent.id, None)
+        self._applied.pop(agent.id, None)
+
+    def _guard(self, execution: ToolExecution) -> str | None:
+        session = self.sessions.find(embedded_key(execution.agent.id))
+        if session is None or not session.is_rp:
+            return None
+        workspace = execution.agent.header.cwd or execution.agent.options.cwd or None
+        decision = guard_tool(execution.name, execution.arguments, workspace)
+        if not decision.blocked:
+            return None
+        execution.agent.cancel({"kind": "hook", "reason": "rp-high-risk-block"}, keep_inbox=True)
+        return BLOCK_REASON
+
+    async def _observe(self, agent: Agent, message: object) -> None:
+        """Tell a session what its capture needs; a record that can't be made never stops the request."""
+        try:
+            await self.sessions.ask(embedded_key(agent.id), agent.session, message)
+        except (TapsterError, RuntimeFault) as error:
+            self.log("warning", "trace.not-captured", session=agent.id, code=error.code)
+
+
+def with_profile(assembly: Assembly, assembled: Assembled) -> Assembly:
+    """The assembly with the profile expanded in its place; mode ``replace`` keeps only Tavern's own sections."""
+    parts = tuple(NamedText(part.name, part.text, interpolate=False) for part in assembled.snapshot.sections)
+    policy = assembled.policy_text
+    replaces = assembled.snapshot.system_prompt_mode == "replace"
+
+    def expanded() -> Iterator[NamedText]:
+        for section in assembly.sections:
+            if section.name == PROFILE_SECTION:
+                yield from parts
+            elif section.name == POLICY_SECTION:
+                if policy:
+                    yield NamedText(POLICY_SECTION, policy, interpolate=False)
+            elif not replaces:
+                yield section
+
+    return attrs.evolve(assembly, sections=tuple(expanded()))
+
+
+def official(assembly: Assembly) -> OfficialAssembly:
+    """The assembly as a trace records it."""
+    return OfficialAssembly(
+        tuple(AssemblyPart(item.name, item.text, item.interpolate) for item in assembly.sections),
+        tuple(AssemblyPart(item.name, item.text, item.interpolate) for item in assembly.contexts),
+        assembly.variables,
+    )
