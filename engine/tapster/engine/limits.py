@@ -83,6 +83,8 @@ WORLD_BOOK_KEY_UNITS = 1_024
 
 # Macros of the tavern contract (spec/loader §9.1)
 MACRO_MAX_PASSES = 5
+MACRO_MAX_SCOPES = 40
+"""Scopes inside scopes and arguments; the tags of deeper ones stand alone."""
 MACRO_MAX_DICE = 100
 
 # Profile and parameter admission (spec/loader §8.5, §10); the message is cut in UTF-16 units
@@ -159,6 +161,8 @@ LAYOUT_PRIORITY = 128
 LAYOUT_POSITIONS = 512
 SOURCE_POSITIONS = 128
 SOURCE_BLOCKS = 10_000
+REFERENCE_CHAIN = 200
+"""References nested in references; ours, so that a hostile source can't exhaust the stack."""
 SOURCE_OUTPUT_BYTES = 8 * MIB
 ASSEMBLY_CONTENT_BYTES = 2 * MIB
 SYSTEM_PROJECTION_BYTES = 2 * MIB
@@ -180,6 +184,8 @@ HOST_MAX_PENDING_MESSAGES = 1_024
 # Macros of the sillytavern dialect
 MACRO_MAX_NESTING = 60
 """Macros inside macros; deeper ones stay text."""
+MACRO_MAX_SCOPES = 40
+"""Scopes inside scopes and arguments; the tags of deeper ones stand alone."""
 MACRO_MAX_DICE = 10_000
 MACRO_MAX_REPEAT = 10_000
 """Line breaks or blanks that one macro may print."""
@@ -194,3 +200,8 @@ ZIP_MEMBERS = 4_096
 ZIP_CARD_BYTES = 16 * MIB
 CHAT_BYTES = 64 * MIB
 CHAT_LINES = 100_000
+
+# Global settings files (spec/http §5.4)
+UI_SETTINGS_BYTES = 1024
+CONVERSATION_SETTINGS_BYTES = 512
+CHROME_BYTES = 1024

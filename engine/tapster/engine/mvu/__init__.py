@@ -1,0 +1,1 @@
+"""MVU: variables that a model's replies update, kept per message."""
