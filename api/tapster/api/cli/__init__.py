@@ -1,0 +1,3 @@
+"""The command line. Commands live in modules of their own and are loaded when they are called."""
+
+from .main import main as main

@@ -1,0 +1,116 @@
+"""``tapster``: the group of commands, errors for people, exit codes.
+
+Exit codes: 0 done; 1 refused or failed (the message says what and what to do); 2 the command was used wrongly.
+"""
+
+import importlib
+import os
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from tapster.api.config import Config, load_config
+from tapster.engine.errors import TapsterError
+from tapster.runtime import RuntimeFault
+
+COMMANDS: Final = {
+    "serve": "Serve the API and the page until a stop signal.",
+    "demo": "Play two turns with the sample library and show what was sent and why.",
+    "import": "Bring cards, presets, world books and personas into the library.",
+    "library": "List, show, edit, export and delete what the library holds.",
+    "session": "List sessions, bind resources, send messages, see what would be sent.",
+    "assemble": "Files in, sections and messages out; no server needed.",
+    "explain": "Say for each world-book entry why it is in or what it would have needed.",
+    "macro": "Expand the macros of a text.",
+    "regex": "Run regex scripts over a text.",
+    "trace": "List, show and verify the records of what was sent.",
+    "config": "Show every setting, its value and where it came from.",
+    "completion": "Print the shell completion script.",
+}
+"""Every command and what it says of itself in ``--help``; the module of each is named after it."""
+MODULES: Final = {"import": "import_"}
+
+
+class Refusal(click.ClickException):
+    """A declared error as a person meets it."""
+
+    exit_code = 1
+
+    def __init__(self, error: TapsterError | RuntimeFault) -> None:
+        super().__init__(f"{error} [{error.code}]")
+
+
+class LazyGroup(click.Group):
+    """Loads a command's module only when it is called, so that ``--help`` is quick."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """Every command that is built in."""
+        return [name for name in COMMANDS if importlib.util.find_spec(module_name(name))]
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """The command of that name, None when there is none."""
+        if name not in self.list_commands(context):
+            return None
+        command: click.Command = importlib.import_module(module_name(name)).command
+        return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list in ``--help``, without loading a single command."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(context)])
+
+    def invoke(self, context: click.Context) -> Any:
+        """Run a command; declared errors become one line and exit code 1."""
+        try:
+            return super().invoke(context)
+        except (TapsterError, RuntimeFault) as error:
+            raise Refusal(error) from error
+        except BaseExceptionGroup as group:
+            declared = first_declared(group)
+            if declared is None:
+                raise
+            raise Refusal(declared) from group
+
+
+def module_name(name: str) -> str:
+    """The module that holds a command."""
+    return f"tapster.api.cli.{MODULES.get(name, name)}"
+
+
+def first_declared(group: BaseExceptionGroup[BaseException]) -> TapsterError | RuntimeFault | None:
+    """The declared error of a group that holds nothing else, or None."""
+    matching, rest = group.split((TapsterError, RuntimeFault))
+    if matching is None or rest is not None:
+        return None
+    leaf: BaseException = matching
+    while isinstance(leaf, BaseExceptionGroup):
+        leaf = leaf.exceptions[0]
+    return leaf if isinstance(leaf, TapsterError | RuntimeFault) else None
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(version("tapster"), "--version", message="tapster %(version)s")
+@click.option("--config", "config_file", type=click.Path(path_type=Path), help="Configuration file (TOML).")
+@click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of everything Tapster keeps.")
+@click.pass_context
+def group(context: click.Context, config_file: Path | None, data_dir: Path | None) -> None:
+    """The tavern runtime for agent hosts: your SillyTavern library, exact prompts, and a record of why."""
+    context.obj = {"file": config_file, "flags": {"data_dir": data_dir}}
+
+
+def read_config(context: click.Context, **flags: object) -> Config:
+    """The configuration with the flags of the group and of a command.
+
+    Raises:
+        ConfigError: a setting doesn't fit.
+    """
+    given = context.find_root().obj
+    return load_config({**given["flags"], **flags}, os.environ, given["file"])
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit."""
+    group.main(args=None if arguments is None else list(arguments), prog_name="tapster")

@@ -1,0 +1,214 @@
+"""An assembly without a server: files are read, the session's own computation runs, nothing is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from tapster.actors.scripts import open_regex_engine
+from tapster.actors.session.compute import Computed, FrozenInput, compute
+from tapster.actors.session.ports import Bound
+from tapster.actors.session.rolls import RollSeed
+from tapster.engine.activation.tavern import (
+    LibraryBook,
+    MatchDefaults,
+    compile_book,
+    compose_books,
+    embedded_book,
+)
+from tapster.engine.ecma import Json, parse_json
+from tapster.engine.errors import FormatError, SourceError, TapsterError
+from tapster.engine.formats.cards import parse_card
+from tapster.engine.formats.chats import Chat, parse_chat
+from tapster.engine.formats.documents import to_document
+from tapster.engine.formats.personas import create_persona
+from tapster.engine.formats.presets import parse_preset
+from tapster.engine.formats.world_books import import_world_book
+from tapster.engine.policy import Selection
+from tapster.engine.profile import ProfileCharacter, ProfileUser, ResolvedResources
+from tapster.engine.projection import HistoryMessage, PendingInput
+
+NOW: Final = "1970-01-01T00:00:00.000Z"
+"""Stands for the import time of files that are read and forgotten."""
+MAX_FILE_BYTES: Final = 64 * 1024 * 1024
+
+
+class FileUnreadable(SourceError):
+    """A file can't be opened or isn't what it was given as; the message names it."""
+
+    code = "FILE_UNREADABLE"
+
+
+@attrs.frozen
+class Files:
+    """The files of an assembly; None is "not given"."""
+
+    preset: Path | None = None
+    card: Path | None = None
+    worlds: tuple[Path, ...] = ()
+    persona: Path | None = None
+    chat: Path | None = None
+
+
+@attrs.frozen(eq=False)
+class Material:
+    """What the files hold."""
+
+    bound: Bound
+    chat: Chat | None
+    notes: tuple[str, ...] = ()
+
+
+def read(files: Files) -> Material:
+    """Read and parse every file.
+
+    Raises:
+        FileUnreadable: one of them can't be used; the message says which and why.
+    """
+    preset = None if files.preset is None else _parsed(files.preset, _preset)
+    card = None if files.card is None else _parsed(files.card, _card)
+    user = None if files.persona is None else _parsed(files.persona, _persona)
+    books = {f"world-{index}": _parsed(path, _book) for index, path in enumerate(files.worlds, 1)}
+    chat = None if files.chat is None else _parsed(files.chat, lambda path, data: parse_chat(data))
+    embedded = None
+    if card is not None and card.data.get("characterBook") is not None:
+        embedded = embedded_book(card.id or "card", card.name, card.data["characterBook"])
+    bound = Bound(
+        Selection("preset" if preset else None, "card" if card else None, "persona" if user else None, tuple(books)),
+        ResolvedResources(preset, card, user),
+        compose_books(list(books), [], [], []),
+        {book_id: attrs.evolve(book, id=book_id) for book_id, book in books.items()},
+        embedded,
+    )
+    notes = () if chat is None else tuple(f"{files.chat}: {note.message}" for note in chat.notes)
+    return Material(bound, chat, notes)
+
+
+def assemble(material: Material, *, message: str | None, user_name: str | None, seed: str) -> Json:
+    """The assembly as JSON: sections, messages, entries with reasons, diagnostics, call config."""
+    messages = () if material.chat is None else tuple(item for item in material.chat.messages if not item.is_hidden)
+    history = tuple(
+        HistoryMessage(None, "user" if item.is_user else "assistant", item.text, "user" if item.is_user else None)
+        for item in messages
+    )
+    frozen = FrozenInput(
+        "assemble",
+        PendingInput(),
+        history,
+        material.bound,
+        RollSeed(seed, 0, 0),
+        {"user": user_name} if user_name else {},
+        draft=message,
+    )
+    computed = compute(frozen, open_regex_engine())
+    sent = [{"role": item.role, "content": item.text} for item in history]
+    if message is not None:
+        sent.append({"role": "user", "content": message})
+    return _result(computed, sent, material.notes)
+
+
+def describe(result: Json) -> Iterator[str]:
+    """The same for a person."""
+    yield f"System prompt: {len(result['sections'])} sections, mode {result['systemPromptMode']}"
+    for section in result["sections"]:
+        yield f"--- {section['name']}"
+        yield section["text"]
+    yield ""
+    yield f"Messages: {len(result['messages'])}"
+    for item in result["messages"][-4:]:
+        yield f"  {item['role']}: {_short(item['content'])}"
+    yield ""
+    yield "World-book entries:"
+    for entry in result["entries"]:
+        mark = "+" if entry["decision"] == "included" else "-"
+        hits = f" (keys: {', '.join(entry['primaryMatches'])})" if entry["primaryMatches"] else ""
+        yield f"  {mark} {entry['entryName'] or entry['entryId']}: {entry['reason']}{hits}"
+    yield ""
+    yield f"Parameters: {', '.join(f'{key} = {value}' for key, value in result['callConfig'].items()) or 'none'}"
+    for diagnostic in result["diagnostics"]:
+        yield f"{diagnostic['severity']}: {diagnostic['message']} [{diagnostic['code']}]"
+    yield from (f"note: {note}" for note in result["notes"])
+
+
+def _result(computed: Computed, messages: Sequence[Json], notes: Sequence[str]) -> Json:
+    snapshot = computed.snapshot
+    return {
+        "sections": [
+            {"name": part.name, "text": part.text, "sources": [_without_text(source) for source in part.sources]}
+            for part in snapshot.sections
+        ],
+        "systemPromptMode": snapshot.system_prompt_mode,
+        "messages": list(messages),
+        "entries": [decision for row in snapshot.audit["worldBooks"]["resources"] for decision in row["decisions"]],
+        "budgets": [
+            {"resource": row["resource"]["id"], **row["budget"]} for row in snapshot.audit["worldBooks"]["resources"]
+        ],
+        "diagnostics": [diagnostic.to_json() for diagnostic in snapshot.diagnostics],
+        "callConfig": snapshot.call_config.to_json(),
+        "activation": computed.activation.to_json(),
+        "fingerprint": snapshot.fingerprint,
+        "notes": list(notes),
+    }
+
+
+def _without_text(source: Json) -> Json:
+    return {key: value for key, value in source.items() if key != "text"}
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 100 else f"{line[:100]}…"
+
+
+def read_bytes(path: Path) -> bytes:
+    """A file's bytes.
+
+    Raises:
+        FileUnreadable: it can't be opened or is larger than any resource may be.
+    """
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise FileUnreadable(f"{path} is larger than {MAX_FILE_BYTES // 2**20} MiB; no resource is that large")
+        return path.read_bytes()
+    except OSError as error:
+        raise FileUnreadable(f"{path} can't be read: {error.strerror or error}") from error
+
+
+def _parsed(path: Path, parse: Any) -> Any:
+    data = read_bytes(path)
+    try:
+        return parse(path, data)
+    except TapsterError as error:
+        raise FileUnreadable(f"{path}: {error.message}", code=error.code, details=error.details) from error
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.removeprefix(b"\xef\xbb\xbf").decode()
+    except UnicodeDecodeError as error:
+        raise FormatError("bad-utf8", f"it is not UTF-8 at byte {error.start}") from error
+
+
+def _preset(path: Path, data: bytes) -> Any:
+    return parse_preset(_text(data), id="preset", now=NOW, name=path.stem)
+
+
+def _card(path: Path, data: bytes) -> ProfileCharacter:
+    card = parse_card(data, id="card", now=NOW, file_name=path.name)
+    return ProfileCharacter.from_document(to_document(card))
+
+
+def _persona(path: Path, data: bytes) -> ProfileUser:
+    given = parse_json(_text(data))
+    persona = create_persona(
+        {key: given[key] for key in ("name", "description") if key in given}, generated_id="persona"
+    )
+    return ProfileUser(persona.id, persona.name, persona.description)
+
+
+def _book(path: Path, data: bytes) -> LibraryBook:
+    document = import_world_book(data, id="world", now=NOW, file_name=path.name)
+    return LibraryBook(document.id, document.name, compile_book(document.book, MatchDefaults()))
