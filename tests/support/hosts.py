@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import attrs
 import trio
 
-from tapster.actors.hosts import MemorySessionLog
+from tapster.actors.hosts import MemorySessionLog, SessionLog
 from tapster.actors.hosts.embedded import Agent, AgentOptions, EmbeddedHost, ToolRegistry, open_embedded_host
 from tapster.actors.providers import ScriptedProvider
 from tapster.engine.ecma import Json
@@ -43,7 +43,7 @@ class Rig:
 
     host: EmbeddedHost
     provider: ScriptedProvider
-    log: MemorySessionLog
+    log: SessionLog
     reports: list[tuple[str, str, dict[str, object]]]
 
     def agent(self, session_id: str = "s") -> Agent:
@@ -64,7 +64,11 @@ class Rig:
 
 @asynccontextmanager
 async def open_rig(
-    provider: ScriptedProvider | None = None, log: MemorySessionLog | None = None, tools: ToolRegistry | None = None
+    provider: ScriptedProvider | None = None,
+    log: SessionLog | None = None,
+    tools: ToolRegistry | None = None,
+    *,
+    first_id: int = 0,
 ) -> AsyncIterator[Rig]:
     """An embedded host over a scripted provider and a memory log."""
     provider = provider or ScriptedProvider()
@@ -80,7 +84,7 @@ async def open_rig(
         options=OPTIONS,
         tools=tools,
         clock=TrioClock(),
-        ids=CountingIds(),
+        ids=CountingIds(first_id),
         report=report,
         jitter=lambda: 0.5,
     ) as host:

@@ -15,7 +15,7 @@ from tapster.engine.ecma import Json
 from tapster.engine.errors import FormatError, StoreError, TapsterError
 from tapster.engine.projection import LOG_FORMAT, Event, SessionHeader, closers
 from tapster.engine.projection.events import END_SEED
-from tapster.runtime import Actor, Request
+from tapster.runtime import Actor, Request, RuntimeFault
 
 from .agent import Agent, AgentOptions, HostParts
 from .history import LiveLog
@@ -225,7 +225,7 @@ class AgentActor(Actor):
         agent.log.end_subscribers()
         try:
             await agent.log.flush()
-        except StoreError as error:
+        except (StoreError, RuntimeFault) as error:
             self._parts.log("error", "host.log_not_durable", session=agent.id, code=error.code)
 
     def receive(self, request: Request) -> None:

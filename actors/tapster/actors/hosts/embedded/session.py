@@ -4,7 +4,7 @@ Nothing here asks the agent's actor (design §4 rule 11): what is appended never
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 import attrs
 import trio
@@ -12,12 +12,15 @@ import trio
 from tapster.actors.hosts.port import HostError, Inspection, Page, SessionLog
 from tapster.actors.providers import CallConfig, PreparedCall, Providers
 from tapster.engine.errors import RequestError
+from tapster.engine.policy import SandboxMode
 from tapster.engine.projection import Event, LoggedSession, SessionHeader, closers
 
 from .history import LiveLog
 
 if TYPE_CHECKING:
     from .agent import Agent
+
+SANDBOX_MODE: Final = "sandbox/mode"
 
 
 @final
@@ -56,6 +59,11 @@ class LiveSession:
     async def resolve_call_config(self, config: CallConfig) -> PreparedCall:
         """As ``HostSession.resolve_call_config``."""
         return await resolve(self._providers, config)
+
+    async def set_sandbox(self, mode: SandboxMode) -> None:
+        """Append ``sandbox/mode``; it is durable with the session's next checkpoint."""
+        self._log.append(SANDBOX_MODE, {"mode": mode})
+        await trio.lowlevel.checkpoint()
 
 
 @final
@@ -99,6 +107,17 @@ class EmbeddedSession:
     async def resolve_call_config(self, config: CallConfig) -> PreparedCall:
         """As ``HostSession.resolve_call_config``."""
         return await resolve(self._providers, config)
+
+    async def set_sandbox(self, mode: SandboxMode) -> None:
+        """As ``LiveSession.set_sandbox``.
+
+        Raises:
+            HostError: ``SESSION_NOT_LIVE``.
+        """
+        agent = self._agent()
+        if agent is None:
+            raise HostError(f"session {self.session_id!r} isn't open", code="SESSION_NOT_LIVE")
+        await agent.session.set_sandbox(mode)
 
     async def _stored(self) -> LoggedSession:
         return await self._store.read(self.session_id)

@@ -32,6 +32,7 @@ from tapster.engine.projection.events import (
     SYSTEM_MESSAGE,
     USER_MESSAGE,
 )
+from tapster.runtime import RuntimeFault
 
 from .agent import Agent, RunningCall, Turn
 from .history import LiveChunk
@@ -122,7 +123,7 @@ class TurnRunner:
     async def _settle(self) -> None:
         try:
             await self.agent.log.flush()
-        except StoreError as error:
+        except (StoreError, RuntimeFault) as error:
             # The events stay in memory and go with the next flush; whoever waits for one of them is told.
             self.agent.parts.log("error", "host.log_not_durable", session=self.agent.id, code=error.code)
 
@@ -167,9 +168,7 @@ class TurnRunner:
         config = self.agent.request_config()
         known = {"provider": str(config.get("provider")), "model": str(config.get("model"))}
         before = attrs.evolve(before, variables={**known, "cwd": self.agent.options.cwd, **before.variables})
-        return parts.prompt.restore(
-            before, await parts.hooks.assemble.run(before, context, at_once(lambda given: given))
-        )
+        return parts.prompt.restore(before, await parts.hooks.assemble.run(before, context, at_once(_same)))
 
     async def _pre_step(
         self, context: StepContext, claimed: Sequence[Json], sections: Sequence[NamedText]
@@ -323,3 +322,7 @@ def _header_reason(last: Event | None, opened_at: int) -> str:
 def _give_up(failed: RequestFailed) -> Literal["retry"] | None:
     del failed
     return None
+
+
+def _same(assembly: Assembly) -> Assembly:
+    return assembly
