@@ -11,7 +11,7 @@ from .content import Content, join_filled, prompt_origin
 from .examples import ExamplePlan, example_dialogues
 from .history import HISTORY, Continuation, chat_messages, continuation, place_history
 from .injections import inject, injected_texts, note_content
-from .model import AssemblyInput, Macros, Message, Position, Rewrite
+from .model import AssemblyInput, Macros, Message, Position
 from .slots import Collection, Item, MandatoryPromptsExceedContext, Slots
 from .squash import sent_messages, squash
 
@@ -31,7 +31,8 @@ class Built:
 
     ``items`` are all messages before squashing, ``kept`` the number of history messages (injected texts included)
     that fit, ``history`` those messages, newest first. ``error`` is set when fixed prompts didn't fit: then the
-    messages are what had been placed until then.
+    messages are what had been placed until then. ``largest_prompt`` is the fixed prompt that takes most tokens, and
+    how many.
     """
 
     messages: tuple[Message, ...]
@@ -40,16 +41,16 @@ class Built:
     kept: int
     prompts: PromptCollection
     budget_left: int
+    largest_prompt: tuple[str, int]
     error: MandatoryPromptsExceedContext | None = None
 
 
-def build(given: AssemblyInput, macros: Macros, counter: TokenCounter, rewrite: Rewrite | None = None) -> Built:
+def build(given: AssemblyInput, macros: Macros, counter: TokenCounter) -> Built:
     """Assemble the messages; never raises for a context that is too small, see ``Built.error``."""
     note = Content() if given.note.position == Position.IN_CHAT else note_content(given)
     prompts = collect_prompts(given, macros, note)
-    history = chat_messages(given, rewrite)
-    preset = given.preset
-    slots = Slots(counter, preset.context_tokens - preset.response_tokens)
+    history = chat_messages(given)
+    slots = Slots(counter, given.room)
     builder = _Builder(given, macros, prompts, slots, history)
     error = None
     try:
@@ -58,8 +59,8 @@ def build(given: AssemblyInput, macros: Macros, counter: TokenCounter, rewrite: 
         error = raised
     items = slots.items()
     messages = tuple(item.message for item in items)
-    sent = squash(messages) if preset.squash_system_messages else sent_messages(messages)
-    return Built(sent, items, builder.history, builder.kept, prompts, slots.budget, error)
+    sent = squash(messages) if given.preset.squash_system_messages else sent_messages(messages)
+    return Built(sent, items, builder.history, builder.kept, prompts, slots.budget, builder.largest(), error)
 
 
 class _Builder:
@@ -78,7 +79,7 @@ class _Builder:
         self.kept = 0
 
     def run(self) -> None:
-        self._slots.budget -= REPLY_RESERVE
+        self._slots.budget -= 0 if self._given.repaired else REPLY_RESERVE
         for identifier in _BEFORE_CUSTOM:
             self._place(identifier)
         controls = self._controls()
@@ -119,6 +120,13 @@ class _Builder:
                 self._prompts.put(attrs.evolve(main, content=join_filled("\n", parts)))
             else:
                 self._slots.insert(Message(prompt.role, prompt.content, prompt.identifier), "main", prompt.main_side)
+
+    def largest(self) -> tuple[str, int]:
+        """The fixed prompt that takes most tokens, and how many."""
+        placed = [prompt for prompt in self._prompts.prompts if not self._given.preset.is_off(prompt.identifier)]
+        used = placed if self._given.type != "normal" else [p for p in placed if p.identifier not in _FIXED]
+        costs = [(prompt.identifier, self._slots.counter.count(prompt.content.text)) for prompt in used]
+        return max(costs, key=lambda cost: cost[1], default=("", 0))
 
     def _custom(self) -> list[str]:
         return [prompt.identifier for prompt in self._prompts.prompts if _is_custom(prompt)]

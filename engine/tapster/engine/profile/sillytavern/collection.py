@@ -11,6 +11,10 @@ from .model import AssemblyInput, Injection, Macros, Position, Prompt, PromptPre
 
 MAIN: Final = "main"
 JAILBREAK: Final = "jailbreak"
+MARKED: Final = frozenset(
+    {"worldInfoBefore", "worldInfoAfter", "charDescription", "charPersonality", "scenario", "personaDescription"}
+)
+"""Texts that stand where the preset has their marker."""
 NOTE_ID: Final = "authorsNote"
 SUMMARY_SOURCE: Final = "1_memory"
 _SUMMARY_ID: Final = "summary"
@@ -70,7 +74,10 @@ def collect_prompts(given: AssemblyInput, macros: Macros, note: Content) -> Prom
     for prompt in _ordered(given.preset, given.type):
         collection.prompts.append(_prepare(prompt, macros))
     for fixed in _fixed_texts(given, note, macros):
-        collection.put(_placed_as(fixed, collection.get(fixed.identifier)))
+        marker = collection.get(fixed.identifier)
+        if marker is None and given.repaired and fixed.identifier in MARKED:
+            continue
+        collection.put(_placed_as(fixed, marker))
     preferences, card = given.preferences, given.card
     if preferences.prefer_card_main and card.system_prompt:
         _override(collection, given.preset, MAIN, card.system_prompt, "system_prompt", macros)

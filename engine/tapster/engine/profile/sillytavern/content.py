@@ -69,7 +69,7 @@ class Content:
 
     def expanded(self, expand: Callable[[str], str]) -> "Content":
         """Each span with its macros replaced; literal spans stay."""
-        return self._mapped(lambda span: span.text if span.literal or "{{" not in span.text else expand(span.text))
+        return self._mapped(lambda span: span.text if span.literal else expand(span.text))
 
     def trimmed(self) -> "Content":
         """Without white space at both ends."""

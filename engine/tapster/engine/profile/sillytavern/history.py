@@ -10,7 +10,7 @@ from tapster.engine.ecma import trim
 
 from .collection import PromptCollection
 from .content import CHAT, Content, Origin, prompt_origin
-from .model import AssemblyInput, ChatMessage, Macros, Message, Names, Rewrite
+from .model import AssemblyInput, ChatMessage, Macros, Message, Names
 from .slots import Collection, Slots
 
 HISTORY: Final = "chatHistory"
@@ -25,17 +25,12 @@ def visible_messages(given: AssemblyInput) -> tuple[ChatMessage, ...]:
     return tuple(message for message in chat if not message.hidden)
 
 
-def chat_messages(given: AssemblyInput, rewrite: Rewrite | None) -> tuple[Message, ...]:
+def chat_messages(given: AssemblyInput) -> tuple[Message, ...]:
     """The chat as messages, newest first; ``name`` is the speaker's, whether it is sent or not."""
-    visible = visible_messages(given)
-    newest = len(visible) - (1 if given.type != "continue" else 2)
     messages = []
-    for index, message in enumerate(visible):
-        text = message.text
-        if rewrite is not None:
-            text = rewrite(text, role=message.role, depth=newest - index)
-        text = _with_name(text, message, given).replace("\r", "")
-        origin = Origin(CHAT, message.label if message.label is not None else str(index))
+    for message in visible_messages(given):
+        text = _with_name(message.text, message, given).replace("\r", "")
+        origin = Origin(CHAT, message.label)
         messages.append(Message(message.role, Content.of(text, origin), name=message.name))
     return tuple(reversed(messages))
 

@@ -3,12 +3,14 @@
 Names follow SillyTavern's preset fields; absent fields have its defaults.
 """
 
+import math
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final, Literal, Protocol, TypeAlias
 
 import attrs
 
+from tapster.engine.activation.sillytavern.settings import Quirks
 from tapster.engine.ecma import Json
 
 from .content import Content
@@ -53,13 +55,6 @@ class Macros(Protocol):
 
     def expand(self, text: str, *, original: str | None = None) -> str:
         """The text with its macros replaced; ``original`` is what ``{{original}}`` stands for, once."""
-
-
-class Rewrite(Protocol):
-    """Runs the regex scripts of one place over a text."""
-
-    def __call__(self, text: str, *, role: Role, depth: int) -> str:
-        """The text as it's sent; depth counts from the newest message, 0 first."""
 
 
 @attrs.frozen
@@ -145,7 +140,10 @@ class PersonaSettings:
 
 @attrs.frozen
 class ChatMessage:
-    """One message of the chat, oldest first; ``label`` names it in records."""
+    """One message of the chat, oldest first.
+
+    ``label`` names it in records; ``present`` lists the group members who were there, None when nobody noted it.
+    """
 
     name: str
     text: str
@@ -153,6 +151,7 @@ class ChatMessage:
     hidden: bool = False
     forced_avatar: bool = False
     label: str | None = None
+    present: tuple[str, ...] | None = None
 
     @property
     def narrated(self) -> bool:
@@ -196,7 +195,7 @@ class AuthorsNote:
 
 @attrs.frozen
 class Injection:
-    """A text that an extension or client adds; ``literal`` text has no macros."""
+    """A text that an extension or client adds; ``literal`` text has no macros, ``scan`` looks for keys in it."""
 
     source: str
     text: str
@@ -204,6 +203,7 @@ class Injection:
     depth: int = DEFAULT_DEPTH
     role: Role = "system"
     literal: bool = False
+    scan: bool = False
 
 
 @attrs.frozen
@@ -225,7 +225,11 @@ class Preferences:
 
 @attrs.frozen
 class AssemblyInput:
-    """Everything a SillyTavern request is assembled from."""
+    """Everything a SillyTavern request is assembled from.
+
+    ``safety_margin`` is the share of the room that stays free because the counter may be off. With ``repaired`` quirks
+    no tokens are kept for a reply's start, and texts whose marker the order doesn't name stay out.
+    """
 
     preset: PromptPreset
     card: CardFields
@@ -239,6 +243,19 @@ class AssemblyInput:
     preferences: Preferences = attrs.field(factory=Preferences)
     type: GenerationType = "normal"
     quiet_prompt: str = ""
+    safety_margin: float = 0
+    quirks: Quirks = "exact"
+
+    @property
+    def repaired(self) -> bool:
+        """Whether SillyTavern's plain defects are repaired."""
+        return self.quirks == "repaired"
+
+    @property
+    def room(self) -> int:
+        """Tokens that prompts and history may take together."""
+        share = (self.preset.context_tokens - self.preset.response_tokens) * (1 - self.safety_margin)
+        return math.floor(round(share, 6))
 
 
 @attrs.frozen
