@@ -186,8 +186,6 @@ def _for_target(
     if not system_only_first:
         return tuple(messages), ()
     late = {i for i, message in enumerate(messages) if i > first and message.role == "system"}
-    items = dict.fromkeys(
-        span.origin.item or span.origin.source for i in sorted(late) for span in messages[i].content.spans
-    )
+    items = dict.fromkeys(span.origin.label for i in sorted(late) for span in messages[i].content.spans)
     changed = tuple(Fact(item, "role_changed", (("from", "system"), ("to", "user"))) for item in items)
     return tuple(attrs.evolve(m, role="user") if i in late else m for i, m in enumerate(messages)), changed

@@ -22,7 +22,9 @@ _BEFORE_CUSTOM: Final = (
     "worldInfoBefore", "main", "worldInfoAfter", "charDescription", "charPersonality", "scenario",
     "personaDescription",
 )  # fmt: skip
+_LATER: Final = ("nsfw", "jailbreak")
 _FIXED: Final = frozenset({"impersonate", "quietPrompt", "groupNudge"})
+_NEVER_CUSTOM: Final = _FIXED | {*_BEFORE_CUSTOM, *_LATER, _EXAMPLES, HISTORY, "enhanceDefinitions"}
 
 
 @attrs.frozen
@@ -84,7 +86,7 @@ class _Builder:
             self._place(identifier)
         controls = self._controls()
         self._slots.reserve(*controls)
-        for identifier in ("nsfw", "jailbreak", *self._custom(), "enhanceDefinitions"):
+        for identifier in (*_LATER, *self._custom(), "enhanceDefinitions"):
             self._place(identifier)
         self._place_beside_main()
         texts = injected_texts(self._given, self._macros.expand)
@@ -171,4 +173,4 @@ class _Builder:
 
 
 def _is_custom(prompt: Prepared) -> bool:
-    return not prompt.system_prompt and not prompt.in_chat and prompt.identifier not in _FIXED
+    return not prompt.system_prompt and not prompt.in_chat and prompt.identifier not in _NEVER_CUSTOM

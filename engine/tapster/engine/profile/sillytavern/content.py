@@ -19,6 +19,13 @@ class Origin:
     source: str
     item: str | None = None
 
+    @property
+    def label(self) -> str:
+        """How facts and comparisons call it: the entry, ``message:<n>``, or the source."""
+        if self.item is None:
+            return self.source
+        return f"message:{self.item}" if self.source == CHAT else self.item
+
 
 CHAT: Final = "chat"
 WORLD_INFO: Final = "world_info"

@@ -58,7 +58,7 @@ def _pieces(messages: Sequence[Message]) -> list[_Piece]:
     for message in messages:
         start = len(pieces)
         for span in message.content.spans:
-            label = span.origin.item or span.origin.source
+            label = span.origin.label
             if len(pieces) > start and pieces[-1].label == label:
                 pieces[-1] = attrs.evolve(pieces[-1], text=pieces[-1].text + span.text)
             else:
@@ -75,21 +75,17 @@ def _fault(earlier: Sequence[_Piece], later: Sequence[_Piece]) -> tuple[str, Cha
     if old is None or new is None:
         return _end_fault(old, new)
     if old.label == new.label:
-        return _name(old), "changed"
+        return old.label, "changed"
     old_stays = any(piece.label == old.label for piece in later[same:])
     new_was_there = any(piece.label == new.label for piece in earlier[same:])
     if not old_stays:
-        return _name(old), "removed"
+        return old.label, "removed"
     if new_was_there or (new.source == CHAT and old.source != CHAT):
-        return _name(old), "moved"
-    return _name(new), "added"
+        return old.label, "moved"
+    return new.label, "added"
 
 
 def _end_fault(old: _Piece | None, new: _Piece | None) -> tuple[str, Change]:
     if old is not None:
-        return _name(old), "removed"
-    return (_name(new), "added") if new is not None else ("layout", "changed")
-
-
-def _name(piece: _Piece) -> str:
-    return f"message:{piece.label}" if piece.source == CHAT else piece.label
+        return old.label, "removed"
+    return (new.label, "added") if new is not None else ("layout", "changed")
