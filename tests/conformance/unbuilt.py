@@ -44,9 +44,6 @@ UNBUILT: frozenset[tuple[str, str]] = frozenset(
         ("user_reports", "user.gateway"),
         ("user_reports", "user.mvu"),
         ("user_reports", "user.mvu_init"),
-        ("user_reports", "user.parse_card"),
-        ("user_reports", "user.parse_chat"),
-        ("user_reports", "user.parse_preset"),
         ("user_reports", "user.store"),
     }
 )
