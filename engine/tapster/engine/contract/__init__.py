@@ -1,9 +1,18 @@
 """Pure pieces of the HTTP contract: who may enter, what a body may say, what an answer looks like."""
 
+from .chrome import Chrome as Chrome
+from .chrome import changed_mode as changed_mode
+from .chrome import check_chrome as check_chrome
 from .coordinates import ABSENT as ABSENT
 from .coordinates import Coordinates as Coordinates
 from .coordinates import check_coordinates as check_coordinates
 from .coordinates import coordinates_of as coordinates_of
+from .messages import has_incomplete_turn as has_incomplete_turn
+from .messages import messages_of_events as messages_of_events
+from .messages import project_messages as project_messages
+from .messages import session_title as session_title
+from .operation_log import OperationLine as OperationLine
+from .operation_log import OperationLog as OperationLog
 from .security import CONTRACT_ROOT as CONTRACT_ROOT
 from .security import SECURITY_HEADERS as SECURITY_HEADERS
 from .security import RequestFacts as RequestFacts
@@ -13,3 +22,10 @@ from .security import check_request as check_request
 from .security import equal_secrets as equal_secrets
 from .security import is_same_origin as is_same_origin
 from .security import may_issue_token as may_issue_token
+from .settings import ConversationSettings as ConversationSettings
+from .settings import UiSettings as UiSettings
+from .settings import check_conversation_settings as check_conversation_settings
+from .settings import check_ui_settings as check_ui_settings
+from .settings import read_conversation_settings as read_conversation_settings
+from .settings import read_ui_settings as read_ui_settings
+from .settings import settings_text as settings_text

@@ -1,0 +1,64 @@
+"""The HTTP application: the contract's root, Tapster's own root, and whatever pages are added to it."""
+
+from importlib.metadata import version
+
+import attrs
+from quart import Response, request
+from quart_trio import QuartTrio
+
+from tapster.engine.contract import CONTRACT_ROOT, SecurityOptions
+
+from .answers import to_response
+from .contract import ContractRoot
+from .own import OWN_ROOT, OwnOptions, OwnRoot
+from .ports import Tapster
+
+
+@attrs.frozen
+class AppOptions:
+    """What the configuration says about HTTP.
+
+    Attributes:
+        token: bearer token of Tapster's own routes; None asks for none.
+        request_token: this process's token for the embedded page of the contract, None when there is none.
+    """
+
+    allowed_hosts: frozenset[str] = frozenset()
+    allow_remote_clients: bool = False
+    token: str | None = attrs.field(default=None, repr=False)
+    request_token: str | None = attrs.field(default=None, repr=False)
+
+    @property
+    def security(self) -> SecurityOptions:
+        """The settings of the security checks."""
+        checked = SecurityOptions.of(self.allowed_hosts, allow_remote_clients=self.allow_remote_clients)
+        return attrs.evolve(checked, request_token=self.request_token)
+
+
+def create_app(tapster: Tapster, options: AppOptions | None = None) -> QuartTrio:
+    """An application over an open Tapster; it owns no state and no task."""
+    options = options or AppOptions()
+    app = QuartTrio("tapster.api", static_folder=None)
+    # Each route has its own limit; the framework's would answer in its own words.
+    app.config["MAX_CONTENT_LENGTH"] = None
+    app.config["BODY_TIMEOUT"] = None
+    app.config["RESPONSE_TIMEOUT"] = None
+    contract = ContractRoot(tapster, options.security)
+    own = OwnRoot(tapster, OwnOptions(options.security, options.token), version("tapster"))
+
+    @app.before_request
+    async def answer_roots() -> Response | None:
+        """Both roots answer every path and method below them, before the framework's routing has a say."""
+        path = request.scope["path"]
+        if is_below(path, CONTRACT_ROOT):
+            return to_response(await contract.answer(request))
+        if is_below(path, OWN_ROOT):
+            return await own.answer(request)
+        return None
+
+    return app
+
+
+def is_below(path: str, root: str) -> bool:
+    """Whether a path is the root or under it."""
+    return path == root or path.startswith(root + "/")

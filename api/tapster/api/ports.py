@@ -1,0 +1,234 @@
+"""What the HTTP layer asks of Tapster; the actors behind it are provided by ``tapster.actors``.
+
+Resources go over this border as the JSON documents that the contract shows: they are opaque JSON by nature. Every
+method may raise a ``TapsterError`` (the caller's, a file's or the store's fault) or a ``RuntimeFault`` (try again).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol, TypeAlias
+
+import attrs
+
+from tapster.engine.ecma import Json
+from tapster.engine.policy import RpIntent, RpState, Selection
+from tapster.engine.trace import History, TraceSources
+
+RpOutcome: TypeAlias = Literal["committed", "queued", "cancelled", "noop"]
+
+
+class Download(Protocol):
+    """A file to save: its bytes, media type and suggested name."""
+
+    @property
+    def data(self) -> bytes: ...
+    @property
+    def media_type(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+
+
+@attrs.frozen
+class RpReading:
+    """A session's roleplay mode and what is queued for its next step."""
+
+    rp: RpState
+    pending: RpIntent | None = None
+
+
+@attrs.frozen
+class AuditReading:
+    """The v1 audits of a session and the bytes their store has on disk."""
+
+    sources: TraceSources
+    persisted_bytes: int
+
+
+@attrs.frozen
+class Notice:
+    """One live event; ``seq`` is where a client resumes."""
+
+    seq: int
+    event: str
+    data: Json
+
+
+class Presets(Protocol):
+    """Presets (spec/http §5.1)."""
+
+    async def list(self) -> Sequence[Json]: ...
+    async def create(self, name: Json) -> Json: ...
+    async def get(self, preset_id: str) -> Json: ...
+    async def update(self, preset_id: str, patch: Json) -> Json: ...
+    async def delete(self, preset_id: str) -> None: ...
+    async def import_text(self, content: str, name: Json) -> Json: ...
+    async def export(self, preset_id: str) -> Download: ...
+    async def regex_scripts(self, preset_id: str) -> Sequence[Json]: ...
+    async def set_regex_scripts(self, preset_id: str, scripts: Json) -> Sequence[Json]: ...
+    async def default_id(self) -> str | None: ...
+    async def set_default(self, preset_id: str | None) -> None: ...
+
+
+class Characters(Protocol):
+    """Character cards (spec/http §5.2)."""
+
+    async def list(self) -> Json:
+        """``{characters, sorting, missingCharacters}``."""
+
+    async def create(self, name: Json) -> Json: ...
+    async def import_file(self, data: bytes, media_type: str, file_name: str | None) -> Json:
+        """``{character, compatibility, recovery?}``."""
+
+    async def get(self, character_id: str) -> Json: ...
+    async def update(self, character_id: str, patch: Json) -> Json: ...
+    async def delete(self, character_id: str) -> None: ...
+    async def export_json(self, character_id: str) -> Download: ...
+    async def export_png(self, character_id: str) -> Download: ...
+    async def set_book(self, character_id: str, book: Json) -> Json: ...
+    async def regex_scripts(self, character_id: str) -> Sequence[Json]: ...
+    async def set_regex_scripts(self, character_id: str, scripts: Json) -> Sequence[Json]: ...
+    async def set_order(self, mode: Json, character_ids: Json) -> Json:
+        """``{characters, sorting}``."""
+
+    async def relink(self, previous_id: Json, character_id: Json) -> Json:
+        """``{relinkedPlaythroughCount, relinkedSessionCount}``."""
+
+
+class WorldBooks(Protocol):
+    """Standalone world books (spec/http §5.3)."""
+
+    async def list(self) -> Sequence[Json]: ...
+    async def create(self, name: Json) -> Json: ...
+    async def import_file(self, data: bytes, file_name: str | None) -> Json: ...
+    async def get(self, book_id: str) -> Json: ...
+    async def update(self, book_id: str, patch: Json) -> Json: ...
+    async def delete(self, book_id: str) -> None: ...
+    async def export(self, book_id: str) -> Download: ...
+
+
+class Users(Protocol):
+    """Personas (spec/http §5.3)."""
+
+    async def list(self) -> Sequence[Json]: ...
+    async def create(self, value: Json) -> Json: ...
+    async def get(self, user_id: str) -> Json: ...
+    async def update(self, user_id: str, patch: Json) -> Json: ...
+    async def delete(self, user_id: str) -> None: ...
+
+
+class Relations(Protocol):
+    """Which books an owner brings along; ``owner`` is a kind and an id."""
+
+    async def books(self, owner: Literal["user", "preset", "character"], owner_id: str) -> Sequence[str]: ...
+    async def set_books(
+        self, owner: Literal["user", "preset", "character"], owner_id: str, book_ids: Json
+    ) -> Sequence[str]: ...
+
+
+class Selections(Protocol):
+    """What a session has bound."""
+
+    async def get(self, session_id: str) -> Selection:
+        """A session's selection, the defaults when it has none of its own."""
+
+    async def select(self, session_id: str, patch: Mapping[str, Json]) -> Selection:
+        """Write members of a selection after checking that the resources exist.
+
+        Raises:
+            RequestError: a resource is missing (404), the agent is running or the session's playthrough holds the
+                card (409).
+        """
+
+    async def summary(self, kind: Literal["preset", "character", "user", "world-book"], resource_id: str) -> Json:
+        """A resource's summary for display, None when it is gone."""
+
+
+class Templates(Protocol):
+    """Session templates and configurations (spec/http §5.5)."""
+
+    async def list(self) -> Json:
+        """``{selectedId, templates}`` with contents and diagnostics."""
+
+    async def create(self, name: Json, source_session_id: Json) -> Json: ...
+    async def get(self, template_id: str) -> Json:
+        """``{template, contents, diagnostics}``."""
+
+    async def update(self, template_id: str, patch: Json) -> Json:
+        """As ``get``."""
+
+    async def delete(self, template_id: str) -> None: ...
+    async def select(self, template_id: str | None) -> Json:
+        """``{selectedId, template}``."""
+
+    async def preview(self, source: Json) -> Json:
+        """``{selection, contents, diagnostics, available}``."""
+
+    async def apply(self, target_session_id: Json, source: Json) -> Json:
+        """``{selection, diagnostics}``."""
+
+
+SettingsName: TypeAlias = Literal["ui-settings", "conversation-settings", "rp-policy"]
+
+
+class Settings(Protocol):
+    """Global settings documents; what a value may be is the engine's rule."""
+
+    async def get(self, name: SettingsName) -> Json:
+        """The stored value, None when there is none or it can't be used."""
+
+    async def put(self, name: SettingsName, value: Json) -> None: ...
+    async def delete(self, name: SettingsName) -> None: ...
+
+
+class Roleplay(Protocol):
+    """Roleplay mode of sessions (spec/http §5.4)."""
+
+    async def get(self, session_id: str) -> RpReading: ...
+    async def set(self, session_id: str, *, active: bool) -> tuple[RpOutcome, RpReading]: ...
+    async def alert(self, session_id: str, alert_id: str | None) -> Json: ...
+    async def take_alert(self, session_id: str, alert_id: str | None) -> Json: ...
+
+
+class Traces(Protocol):
+    """Retained trace records; a read first waits for earlier writes of its session."""
+
+    async def sources(self, session_id: str) -> TraceSources: ...
+    async def history(self, session_id: str) -> History: ...
+    async def storage(self) -> Mapping[str, Json]: ...
+    async def audits(self, session_id: str) -> AuditReading: ...
+
+
+class Sessions(Protocol):
+    """Live sessions."""
+
+    async def active(self, session_id: str) -> Json:
+        """The v1 ``/active`` body without ``ok``; runs an assembly and records nothing."""
+
+
+class Tapster(Protocol):
+    """Everything the HTTP layer reaches."""
+
+    @property
+    def presets(self) -> Presets: ...
+    @property
+    def characters(self) -> Characters: ...
+    @property
+    def world_books(self) -> WorldBooks: ...
+    @property
+    def users(self) -> Users: ...
+    @property
+    def relations(self) -> Relations: ...
+    @property
+    def selections(self) -> Selections: ...
+    @property
+    def templates(self) -> Templates: ...
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def roleplay(self) -> Roleplay: ...
+    @property
+    def traces(self) -> Traces: ...
+    @property
+    def sessions(self) -> Sessions: ...
+    @property
+    def is_draining(self) -> bool:
+        """Whether a shutdown has begun."""

@@ -1,0 +1,145 @@
+"""A real server on a loopback port: started ready, ended in order, never held by a client."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from quart import Response
+from quart_trio import QuartTrio
+
+from tapster.api import serving
+from tapster.api.app import create_app
+from tapster.api.serving import Server, open_server, server_config, wait_for_stop
+from tapster.api.sse import Feed, stream_response
+from tests.support.traces import as_tapster, open_traces
+
+Json = Any
+HEAD = "GET {path} HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n\r\n"
+
+
+async def read_all(stream: trio.SocketStream) -> bytes:
+    data = b""
+    with trio.fail_after(10):
+        async for chunk in stream:
+            data += chunk
+    return data
+
+
+async def get(server: Server, path: str) -> bytes:
+    stream = await trio.open_tcp_stream("127.0.0.1", server.port)
+    async with stream:
+        await stream.send_all(HEAD.format(path=path, port=server.port).encode())
+        return await read_all(stream)
+
+
+@pytest.fixture
+def feed() -> Feed:
+    return Feed()
+
+
+@pytest.fixture
+def app(tmp_path: Path, feed: Feed) -> QuartTrio:
+    app = create_app(as_tapster(open_traces(tmp_path)))
+
+    @app.get("/stream")
+    async def stream() -> Response:
+        await trio.lowlevel.checkpoint()
+        return stream_response(feed.subscribe)
+
+    return app
+
+
+@pytest.mark.slow
+async def test_a_free_port_and_no_server_header(app: QuartTrio) -> None:
+    async with open_server(app, server_config("127.0.0.1", 0)) as server:
+        assert server.port > 0
+        answer = await get(server, "/tapster/api/v1/health")
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200")
+    assert b"server:" not in head.lower()
+    assert json.loads(body) == {"status": "alive"}
+
+
+@pytest.mark.slow
+async def test_a_too_large_body_gets_its_answer_over_a_real_connection(app: QuartTrio) -> None:
+    async with open_server(app, server_config("127.0.0.1", 0)) as server:
+        size = 8 * 1024 * 1024
+        head = (
+            f"PUT /pmp-dsh-tavern/api/v1/ui-settings HTTP/1.1\r\nHost: localhost:{server.port}\r\n"
+            f"Origin: http://localhost:{server.port}\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {size}\r\n\r\n"
+        )
+        stream = await trio.open_tcp_stream("127.0.0.1", server.port)
+        async with stream:
+            await stream.send_all(head.encode())
+            for _ in range(size // 65536):
+                await stream.send_all(b" " * 65536)
+            answer = await read_all(stream)
+    assert answer.startswith(b"HTTP/1.1 413")
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["ok"] is False
+
+
+@pytest.mark.slow
+async def test_a_client_that_leaves_ends_its_stream(app: QuartTrio, feed: Feed) -> None:
+    async with open_server(app, server_config("127.0.0.1", 0)) as server:
+        stream = await trio.open_tcp_stream("127.0.0.1", server.port)
+        await stream.send_all(HEAD.format(path="/stream", port=server.port).encode())
+        with trio.fail_after(5):
+            assert b"connected" in await stream.receive_some() + await stream.receive_some()
+        assert feed.subscribers == 1
+        await stream.aclose()
+        with trio.fail_after(5):
+            while feed.subscribers:
+                await trio.sleep(0.005)
+
+
+@pytest.mark.slow
+async def test_a_client_that_stops_reading_holds_no_shutdown(
+    app: QuartTrio, feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving.BoundedServer, "send_limit_s", 0.2)
+    with trio.fail_after(8):
+        async with open_server(app, server_config("127.0.0.1", 0, grace_s=0.2)) as server:
+            stuck = await trio.open_tcp_stream("127.0.0.1", server.port)
+            await stuck.send_all(HEAD.format(path="/stream", port=server.port).encode())
+            while not feed.subscribers:
+                await trio.sleep(0.005)
+            for _ in range(200):
+                feed.publish("big", "x" * 100_000)
+            await trio.sleep(0.05)
+    assert feed.subscribers == 0
+    await stuck.aclose()
+
+
+async def test_one_signal_drains_to_the_end(autojump_clock: trio.testing.MockClock) -> None:
+    send, receive = trio.open_memory_channel[int](2)
+    steps: list[str] = []
+
+    async def drain() -> None:
+        await trio.sleep(30)
+        steps.append("drained")
+
+    send.send_nowait(15)
+    await wait_for_stop(receive, drain, at_once=lambda: steps.append("at once"))
+    assert steps == ["drained"]
+
+
+async def test_a_second_signal_stops_at_once(autojump_clock: trio.testing.MockClock) -> None:
+    send, receive = trio.open_memory_channel[int](2)
+    steps: list[str] = []
+
+    async def drain() -> None:
+        try:
+            await trio.sleep(30)
+        finally:
+            steps.append("drain ended")
+
+    async with trio.open_nursery() as nursery:
+        send.send_nowait(15)
+        nursery.start_soon(lambda: wait_for_stop(receive, drain, at_once=lambda: steps.append("at once")))
+        await trio.sleep(1)
+        send.send_nowait(15)
+    assert steps == ["at once", "drain ended"]
+    assert trio.current_time() < 5
