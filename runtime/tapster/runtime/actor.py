@@ -125,7 +125,9 @@ class Actor:
                 ASKERS.set((self._identity,))
                 task_status.started(ref)
                 while (request := await self._inbox.get()) is not None:
-                    self._take(request)
+                    # Between leaving the inbox and this step its asker may have left: then it must not be begun.
+                    if not request.has_ended:
+                        self._take(request)
                 work.cancel_scope.cancel(reason=f"{self.name} is stopping")
         finally:
             self._inbox.close()

@@ -81,17 +81,21 @@ class SelectionTable:
         self.put(key, selection, now)
         return selection, True
 
+    def all(self) -> tuple[tuple[SessionKey, Selection], ...]:
+        """Every stored selection, of all hosts."""
+        return tuple(
+            (SessionKey(document.key.scope, document.key.name), _selection(document))
+            for document in self.tables.documents.items(COLLECTION, None)
+        )
+
     def clear(self, kind: str, resource_id: str, now: int) -> tuple[SessionKey, ...]:
         """Take a deleted resource out of every selection; the sessions that changed."""
         changed = []
-        for document in list(self.tables.documents.items(COLLECTION, None)):
-            before = StoredSelection(_selection(document), "")
-            state, has_changed = clear_in_state(
-                SelectionState({document.key.name: before}), kind, resource_id, now=iso_ms(now)
-            )
+        for key, selection in self.all():
+            before = SelectionState({key.session: StoredSelection(selection, "")})
+            after, has_changed = clear_in_state(before, kind, resource_id, now=iso_ms(now))
             if has_changed:
-                key = SessionKey(document.key.scope, document.key.name)
-                self.put(key, state.sessions[key.session].selection, now)
+                self.put(key, after.sessions[key.session].selection, now)
                 changed.append(key)
         return tuple(changed)
 

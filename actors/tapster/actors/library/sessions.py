@@ -1,0 +1,236 @@
+"""The library as a session asks it: its selection, and everything it has bound at one moment."""
+
+from collections.abc import Mapping
+from typing import final
+
+from tapster.actors.session.lease import Revisions
+from tapster.actors.session.ports import Bound
+from tapster.actors.store import ReadFailed, ResourceKind, ResourceUse, SelectionTable, SessionKey, Tables
+from tapster.actors.store.codec import encode
+from tapster.engine.activation.tavern import (
+    BookSelection,
+    EmbeddedBook,
+    LibraryBook,
+    compile_book,
+    compose_books,
+)
+from tapster.engine.contract import UiSettings, read_ui_settings
+from tapster.engine.ecma import Json
+from tapster.engine.errors import TapsterError
+from tapster.engine.formats.cards import Card
+from tapster.engine.formats.documents import DocumentInvalid
+from tapster.engine.formats.world_books import WorldBookDocument, parse_world_book
+from tapster.engine.policy import OwnerKind, RpState, Selection, read_rp_policy
+from tapster.engine.profile import Diagnostic, ProfileCharacter, ProfileUser, ResolvedResources
+
+from .core import LibraryCore, Loaded
+from .counters import Dependency
+from .errors import ResourceNotFound
+from .relations import Relations
+from .selections import Selections
+
+_HANDLED = frozenset(
+    {"embedded-character-book-pass-through", "post-history-runtime-required", "depth-prompt-runtime-required"}
+)
+_SHARED: tuple[Dependency, ...] = (("relations", ""), ("settings", ""), ("state", ""))
+
+
+@final
+class SessionSide:
+    """Every method may raise a ``StoreError``."""
+
+    def __init__(self, core: LibraryCore, selections: Selections, relations: Relations) -> None:
+        self._core = core
+        self._selections = selections
+        self._relations = relations
+
+    async def ensure_selection(self, key: SessionKey, parent: SessionKey | None) -> Selection:
+        """Restore a session's selection, or freeze one: the parent's, else the defaults."""
+        return await self._selections.ensure(key, parent)
+
+    async def save_rp(self, key: SessionKey, state: RpState) -> None:
+        """Make a session's RP state durable."""
+        await self._selections.save_rp(key, state)
+
+    async def ancestors_rp(self, key: SessionKey) -> tuple[RpState, ...]:
+        """The stored RP states along the session's line of parents, nearest first."""
+        return await self._core.store.read(lambda tables: _ancestors_rp(tables, key))
+
+    async def bound(self, key: SessionKey) -> Bound:
+        """What a session has bound, parsed and compiled; from now on it's told about changes of that."""
+        selection = await self._selections.get(key)
+        self._core.counters.depend(key, (*_SHARED, *_named(selection)))
+        books = await self._compose(selection)
+        self._core.counters.depend(
+            key, (*_SHARED, *_named(selection), *(("world-book", book) for book in books.effective_ids))
+        )
+        preset = await self._try("preset", selection.preset_id)
+        card = await self._try("character", selection.character_card_id)
+        user = await self._try("user", selection.user_id)
+        library_books, used = await self._books(books)
+        found = [item for item in (preset, card, user, *used) if isinstance(item, Loaded)]
+        ui, policy = await self._settings()
+        return Bound(
+            selection=selection,
+            resources=_resolved(selection, preset, card, user),
+            books=books,
+            library_books=library_books,
+            embedded=await self._embedded(card),
+            policy_section=policy,
+            follow_character=ui.rp_follow_character,
+            uses=tuple(ResourceUse(item.head.kind, item.head.id, item.head.revision) for item in found),
+        )
+
+    def revisions(self, key: SessionKey) -> Revisions:
+        """The published counters that an assembly of this session depends on."""
+        counters = self._core.counters
+        return Revisions(counters.selection(key), counters.used(key))
+
+    async def _compose(self, selection: Selection) -> BookSelection:
+        owners: list[tuple[OwnerKind, str | None]] = [
+            ("user", selection.user_id),
+            ("preset", selection.preset_id),
+            ("character", selection.character_card_id),
+        ]
+
+        now = self._core.clock.now_ms()
+
+        def read(tables: Tables) -> list[list[str]]:
+            return [
+                list(self._relations.read(tables, owner, now).books(owner, owner_id)) if owner_id is not None else []
+                for owner, owner_id in owners
+            ]
+
+        user, preset, character = await self._core.store.read(read)
+        return compose_books(list(selection.world_book_ids), user, preset, character)
+
+    async def _try(self, kind: ResourceKind, resource_id: str | None) -> Loaded | TapsterError | None:
+        if resource_id is None:
+            return None
+        try:
+            return await self._core.load(kind, resource_id)
+        except (ResourceNotFound, DocumentInvalid) as error:
+            return error
+
+    async def _books(self, books: BookSelection) -> tuple[Mapping[str, LibraryBook | TapsterError], list[Loaded]]:
+        found: dict[str, LibraryBook | TapsterError] = {}
+        used: list[Loaded] = []
+        for book_id in books.effective_ids:
+            loaded = await self._try("world-book", book_id)
+            if isinstance(loaded, Loaded):
+                used.append(loaded)
+                found[book_id] = await self._compiled(loaded)
+            elif isinstance(loaded, DocumentInvalid):
+                found[book_id] = loaded
+        return found, used
+
+    async def _compiled(self, loaded: Loaded) -> LibraryBook | TapsterError:
+        head = loaded.head
+        slot = (head.kind, head.id, f"{head.revision} compiled")
+        known: LibraryBook | None = self._core.cache.get(slot)
+        if known is not None:
+            return known
+        try:
+            book = await self._core.compute(_compile, loaded)
+        except TapsterError as error:
+            return error
+        self._core.cache.put(slot, book, head.size_bytes)
+        return book
+
+    async def _embedded(self, card: Loaded | TapsterError | None) -> EmbeddedBook | None:
+        if not isinstance(card, Loaded) or card.value.data.character_book is None:
+            return None
+        slot = (card.head.kind, card.head.id, f"{card.head.revision} book")
+        found: EmbeddedBook | None = self._core.cache.get(slot)
+        if found is None:
+            found = await self._core.compute(_embedded, card.value)
+            self._core.cache.put(slot, found, card.head.size_bytes)
+        return found
+
+    async def _settings(self) -> tuple[UiSettings, str]:
+        """Page settings and policy text; unreadable ones give the defaults (spec/http §5.4)."""
+        values: list[bytes | None] = []
+        for name in ("ui-settings", "rp-policy"):
+            try:
+                value = await self._core.state(name, "settings")
+            except ReadFailed:
+                value = None
+            values.append(None if value is None else encode(value))
+        return read_ui_settings(values[0]), read_rp_policy(values[1])
+
+
+def _named(selection: Selection) -> tuple[Dependency, ...]:
+    single = (
+        ("preset", selection.preset_id),
+        ("character", selection.character_card_id),
+        ("user", selection.user_id),
+    )
+    books = [("world-book", book) for book in selection.world_book_ids]
+    return (*((kind, name) for kind, name in single if name is not None), *books)
+
+
+def _resolved(
+    selection: Selection,
+    preset: Loaded | TapsterError | None,
+    card: Loaded | TapsterError | None,
+    user: Loaded | TapsterError | None,
+) -> ResolvedResources:
+    problems = (
+        ("PRESET_NOT_FOUND", "preset", selection.preset_id, preset),
+        ("character-card-not-found", "card", selection.character_card_id, card),
+        ("user-not-found", "persona", selection.user_id, user),
+    )
+    diagnostics = [
+        Diagnostic(code, "warning", f"{what} {name} can't be used: {problem}")
+        for code, what, name, problem in problems
+        if isinstance(problem, TapsterError)
+    ]
+    if isinstance(card, Loaded):
+        diagnostics += _remarks(card.value)
+    persona = user.value if isinstance(user, Loaded) else None
+    return ResolvedResources(
+        preset=preset.value if isinstance(preset, Loaded) else None,
+        character=ProfileCharacter.from_document(card.document) if isinstance(card, Loaded) else None,
+        user=None if persona is None else ProfileUser(persona.id, persona.name, persona.description),
+        diagnostics=tuple(diagnostics),
+    )
+
+
+def _remarks(card: Card) -> list[Diagnostic]:
+    """What was noticed about a card, without what the renderer handles. Source: spec/loader §6."""
+    found = card.compatibility
+    unsupported = [item for item in found.unsupported_features if item.code not in _HANDLED]
+    return [Diagnostic(item.code, "warning", item.message) for item in (*found.warnings, *unsupported)]
+
+
+def _compile(loaded: Loaded) -> LibraryBook:
+    document: WorldBookDocument = loaded.value
+    return LibraryBook(
+        document.id, document.name, compile_book(document.book), document.updated_at, loaded.head.revision
+    )
+
+
+def _embedded(card: Card) -> EmbeddedBook:
+    book: Json = card.data.character_book
+    name = book.get("name")
+    try:
+        parsed = parse_world_book(book, format="character-book-v2")
+        return EmbeddedBook(card.id, parsed.name, compile_book(parsed))
+    except TapsterError as error:
+        return EmbeddedBook(card.id, name if isinstance(name, str) else "", error)
+
+
+def _ancestors_rp(tables: Tables, key: SessionKey) -> tuple[RpState, ...]:
+    table = SelectionTable(tables)
+    found: list[RpState] = []
+    seen = {key}
+    while True:
+        head = tables.sessions.head(key)
+        parent = head.header.get("parentSession") if head is not None and isinstance(head.header, dict) else None
+        if not isinstance(parent, str) or SessionKey(key.host, parent) in seen:
+            return tuple(found)
+        key = SessionKey(key.host, parent)
+        seen.add(key)
+        stored = table.find(key)
+        if stored is not None:
+            found.append(stored.rp)
