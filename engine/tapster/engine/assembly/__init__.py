@@ -1,0 +1,75 @@
+"""The assembler: registered sources and a chosen strategy become the exact request.
+
+The usual way through: ``freeze_context`` → ``plan_request`` → ask each job → ``accept_output`` → ``check_leases`` →
+``place``. ``assemble_request`` does all of it for sources that answer at once.
+"""
+
+from .actual import ActualResult as ActualResult
+from .actual import actual_assembly_result as actual_assembly_result
+from .adaptive import PlacementControl as PlacementControl
+from .assemble import ask as ask
+from .assemble import assemble_request as assemble_request
+from .assemble import check_leases as check_leases
+from .catalogue import NATIVE_ID as NATIVE_ID
+from .catalogue import TAVERN_DEFAULT_ID as TAVERN_DEFAULT_ID
+from .catalogue import bare_builtins as bare_builtins
+from .catalogue import tavern_builtins as tavern_builtins
+from .context import RequestContext as RequestContext
+from .context import freeze_context as freeze_context
+from .definition import Position as Position
+from .definition import Registration as Registration
+from .definition import ResourceAnchor as ResourceAnchor
+from .definition import SourceDefinition as SourceDefinition
+from .definition import Stability as Stability
+from .depth import insertion_index as insertion_index
+from .emission import RenderInput as RenderInput
+from .errors import AssemblyRefused as AssemblyRefused
+from .errors import InvalidAssembly as InvalidAssembly
+from .errors import StrategyInvalid as StrategyInvalid
+from .frozen import freeze as freeze
+from .frozen import thaw as thaw
+from .host_sources import host_sources as host_sources
+from .host_sources import register_host_sources as register_host_sources
+from .layout import Layout as Layout
+from .layout import Override as Override
+from .layout import PositionAnchor as PositionAnchor
+from .layout import PositionSetting as PositionSetting
+from .layout import normalise_layout as normalise_layout
+from .layout_blocks import LayoutBlock as LayoutBlock
+from .messages import Message as Message
+from .messages import kind_of as kind_of
+from .messages import text_of as text_of
+from .native_rules import removed_contexts as removed_contexts
+from .native_rules import validate_native as validate_native
+from .nodes import Node as Node
+from .nodes import Span as Span
+from .ordering import Stage as Stage
+from .outputs import Block as Block
+from .outputs import Output as Output
+from .outputs import accept_output as accept_output
+from .place import Carried as Carried
+from .place import place as place
+from .plan import Job as Job
+from .plan import Plan as Plan
+from .plan import plan_request as plan_request
+from .preset import AssemblyPreset as AssemblyPreset
+from .preset import Rule as Rule
+from .preset import move_rule as move_rule
+from .preset import normalise_preset as normalise_preset
+from .projection import ProjectedSystem as ProjectedSystem
+from .projection import Projection as Projection
+from .projection import project_system_snapshots as project_system_snapshots
+from .registry import SourceRegistry as SourceRegistry
+from .result import AssemblyResult as AssemblyResult
+from .result import ResourceLayout as ResourceLayout
+from .snapshots import SnapshotRecord as SnapshotRecord
+from .snapshots import read_snapshot as read_snapshot
+from .store import ListedPreset as ListedPreset
+from .store import PresetStore as PresetStore
+from .store import StoreDocument as StoreDocument
+from .store import read_store as read_store
+from .strategies import Strategy as Strategy
+from .strategies import StrategyInput as StrategyInput
+from .strategies import StrategyRegistry as StrategyRegistry
+from .strategies import StrategyResult as StrategyResult
+from .strategies import require_strategies as require_strategies

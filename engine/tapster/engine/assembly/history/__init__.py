@@ -1,0 +1,30 @@
+"""History policy: what of old messages later requests carry, in both modes."""
+
+from .filter import Decision as Decision
+from .filter import Filtered as Filtered
+from .filter import ReasoningSafety as ReasoningSafety
+from .filter import Warned as Warned
+from .filter import event_message as event_message
+from .filter import filter_history as filter_history
+from .fragments import FragmentRange as FragmentRange
+from .fragments import Fragments as Fragments
+from .fragments import MergedRange as MergedRange
+from .fragments import cut as cut
+from .fragments import find_fragments as find_fragments
+from .fragments import merge_ranges as merge_ranges
+from .policy import DEFAULT_POLICY as DEFAULT_POLICY
+from .policy import ContentTypes as ContentTypes
+from .policy import FragmentRule as FragmentRule
+from .policy import HistoryPolicy as HistoryPolicy
+from .policy import SourceSelector as SourceSelector
+from .policy import normalise_policy as normalise_policy
+from .standard import OWNER as OWNER
+from .standard import HideMarker as HideMarker
+from .standard import Operation as Operation
+from .standard import Row as Row
+from .standard import StandardPlan as StandardPlan
+from .standard import plan_standard as plan_standard
+from .standard import read_marker as read_marker
+from .standard import replaced_range as replaced_range
+from .standard import restore_placeholders as restore_placeholders
+from .standard import runtime_context_refresh as runtime_context_refresh

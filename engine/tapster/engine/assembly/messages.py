@@ -1,0 +1,83 @@
+"""Reading host messages and making contributed ones.
+
+A message stays the host's JSON document; the assembler reads a few of its members and never edits it.
+Source: spec/assembler §2, §8.1.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from tapster.engine.ecma import Json
+
+from .ids import content_hash, message_id
+
+Message: TypeAlias = Mapping[str, Json]
+"""One host message: ``id``, ``role``, ``content`` blocks, ``source``."""
+
+_SOURCES: dict[str, dict[str, str]] = {
+    "system": {"kind": "system-prompt"},
+    "assistant": {"kind": "model", "provider": "tavern", "model": "assembly"},
+    "user": {"kind": "tavern-assembly"},
+}
+
+
+def text_of(message: Message) -> str:
+    """All text blocks of a message, joined by line breaks."""
+    return "\n".join(block["text"] for block in blocks_of(message) if block.get("type") == "text")
+
+
+def blocks_of(message: Message) -> list[Json]:
+    """The content blocks of a message; none when it has no list of them."""
+    content = message.get("content")
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+
+
+def source_of(message: Message) -> Mapping[str, Json]:
+    """The origin record of a message, empty when there is none."""
+    source = message.get("source")
+    return source if isinstance(source, dict) else {}
+
+
+def kind_of(message: Message) -> str:
+    """The exact origin tag of a message; ``unknown`` without one."""
+    kind = source_of(message).get("kind")
+    return kind if isinstance(kind, str) else "unknown"
+
+
+def tool_calls(message: Message) -> list[str]:
+    """The ids of the tool calls an assistant message opens."""
+    if message.get("role") != "assistant":
+        return []
+    return [str(block.get("id")) for block in blocks_of(message) if block.get("type") == "tool-call"]
+
+
+def answered_call(message: Message) -> str | None:
+    """The call a tool message answers, as the final integrity check reads it."""
+    return _first_text(message.get("toolCallId"), source_of(message).get("callId"))
+
+
+def answered_call_for_depth(message: Message) -> str | None:
+    """The call a tool message answers, as depth insertion reads it."""
+    return _first_text(message.get("toolCallId"), source_of(message).get("callId"), message.get("callId"))
+
+
+def _first_text(*candidates: Json) -> str | None:
+    return next((value for value in candidates if isinstance(value, str) and value), None)
+
+
+def contributed(key: str, text: str, role: str) -> dict[str, Json]:
+    """The message a text block becomes, with its stable id."""
+    return {
+        "id": message_id(key, content_hash(text, role)),
+        "role": role,
+        "content": [{"type": "text", "text": text}],
+        "source": dict(_SOURCES[role]),
+    }
+
+
+def by_id(messages: Iterable[Message]) -> dict[str, Message]:
+    """Messages by their id; the first of an id counts."""
+    found: dict[str, Message] = {}
+    for message in messages:
+        found.setdefault(str(message.get("id")), message)
+    return found
