@@ -1,0 +1,122 @@
+"""MVU beyond the vectors: argument forms, refusals, limits, history with rollback and fork."""
+
+from typing import Any
+
+import pytest
+
+from tapster.engine import mvu
+from tapster.engine.mvu.arguments import parse_argument
+from tapster.engine.mvu.core_yaml import parse_core_yaml
+
+BASE = {"stat_data": {"hp": 10, "bag": ["a", "b", "$__META_EXTENSIBLE__$"], "npc": {"$meta": {"extensible": True}}}}
+
+
+def after(text: str, variables: Any = BASE) -> Any:
+    return mvu.apply_update(variables, text)["stat_data"]
+
+
+def code(text: str, variables: Any = BASE) -> str:
+    with pytest.raises(mvu.MvuError) as caught:
+        mvu.apply_update(variables, text)
+    return caught.value.code
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("'a, b'", "a, b"), ("`x'y`", "x'y"), ("{a: [1, 'b'],}", {"a": [1, "b"]}), ("1 + 2 * (3 - 1)", 5), ("-7/2", -3.5),
+        ("0x10", 16), ("plain text", "plain text"), ("null", None), ("true", True), ("'it\\'s'", "it's"), ("+.5", 0.5),
+    ],
+)  # fmt: skip
+def test_argument_forms(text: str, value: object) -> None:
+    assert parse_argument(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("_.set('hp', )", "MVU_JSON"), ("_.set('hp', 'many')", "MVU_JSON"), ("_.set('hp', 1/0)", "MVU_JSON"),
+        ("_.set('__proto__', 1)", "MVU_PATH"), ("_.set('bag[9]', 1)", "MVU_PATH"), ("_.set('a' 1", "MVU_PARSE"),
+        ("_.move('a', 'b')", "MVU_UNSUPPORTED"), ("_.set('hp', " + "9" * 400 + ")", "MVU_JSON"),
+        ("<JSONPatch>[{\"op\":\"add\",\"path\":\"\",\"value\":1}]</JSONPatch>", "MVU_UNSUPPORTED"),
+        ("<JSONPatch>[{\"op\":\"move\",\"from\":\"/npc\",\"path\":\"/npc/x\"}]</JSONPatch>", "MVU_PATH"),
+        ("<JSONPatch>[", "MVU_PARSE"), ("_.add('hp',1);" * 1001, "MVU_LIMIT"),
+    ],
+)  # fmt: skip
+def test_refusals_change_nothing(text: str, expected: str) -> None:
+    if text == "_.set('hp', )":
+        assert after(text)["hp"] is None
+        return
+    assert code(text) == expected
+
+
+def test_commands_run_in_text_order_and_only_their_own_failures_cost_them() -> None:
+    text = '_.insert(\'bag\', 0, \'z\')\n_.delete(\'bag\', \'a\'); <JSONPatch>[{"op":"delta","path":"/hp","value":-3}]</JSONPatch>'
+    assert after(text + "_.set('nope', 1); _.delete('hp'); _.insert('npc', 'fox', {n: 1})") == {
+        "hp": 7,
+        "bag": ["z", "b"],
+        "npc": {"fox": {"n": 1}},
+    }
+
+
+def test_the_variables_given_are_not_changed() -> None:
+    variables = mvu.normalize_variables(BASE)
+    mvu.apply_update(variables, "_.insert('bag', 'c'); _.set('hp', 1)")
+    assert variables["stat_data"] == {"hp": 10, "bag": ["a", "b"], "npc": {}}
+
+
+def test_yaml_of_the_core_schema_only() -> None:
+    assert parse_core_yaml("a: 012\nb: yes\nc: 2024-01-01\nd: [~, 'x']\ne: |\n  t") == {
+        "a": 12, "b": "yes", "c": "2024-01-01", "d": [None, "x"], "e": "t",
+    }  # fmt: skip
+    for bad in ("a: 1\na: 2", "a: &x 1\nb: *x", "a: !!str 1", "{a: 1", "a: [1\nb"):
+        with pytest.raises(mvu.MvuError):
+            parse_core_yaml(bad)
+
+
+def test_two_schemas_of_a_card_conflict() -> None:
+    text = "import { registerMvuSchema } from 'https://x/mvu_zod.js'; //"
+    scripts = {"TavernHelper_scripts": [{"value": {"content": text + "1"}}, {"value": {"content": text + "1"}}]}
+    card = {"data": {"extensions": scripts}}
+    assert mvu.initial_from_card(card).schema_source == text + "1"
+    card["data"]["character_book"] = {"entries": [{"content": text + "2"}]}
+    with pytest.raises(mvu.MvuError, match="two different"):
+        mvu.initial_from_card(card)
+
+
+def test_a_running_chat_keeps_its_values() -> None:
+    result = mvu.initialize_running({"stat_data": {"a": {"x": 1}}, "mine": 2}, {"a": {"x": 9, "y": 9}, "b": 3})
+    assert (result["stat_data"], result["mine"]) == ({"a": {"x": 1}, "b": 3}, 2)
+
+
+def reply(seq: int, text: str, **more: bool) -> mvu.Reply:
+    return mvu.Reply(f"r{seq}", seq, text, **more)
+
+
+def test_history_rolls_back_forks_and_counts_each_reply_once() -> None:
+    start = mvu.open_history({"stat_data": {"hp": 10}}, seq=1)
+    first = reply(5, "_.add('hp', -1)")
+    history = mvu.replay(start, [first, reply(9, "_.add('hp', -5)"), reply(12, "_.push(1)"), reply(14, "no update")])
+    assert [(v.seq, v.revision, v.variables["stat_data"]["hp"], v.failure) for v in history.versions] == [
+        (1, 1, 10, None), (5, 2, 9, None), (9, 3, 4, None), (12, 4, 4, "MVU_UNSUPPORTED"),
+    ]  # fmt: skip
+    assert history.with_reply(first) is history
+    assert history.at(8).variables["stat_data"] == {"hp": 9}
+    swiped = history.rolled_back(8).with_reply(reply(15, "_.set('hp', 3)"))
+    assert swiped.current.variables["stat_data"] == {"hp": 3}
+    assert history.current.variables["stat_data"] == {"hp": 4}
+    assert history.forked(8).current.variables["stat_data"] == {"hp": 9}
+    with pytest.raises(mvu.MvuError, match="not the counted one"):
+        history.with_reply(mvu.Reply("r5", 5, "other"))
+    with pytest.raises(mvu.MvuError, match="no variables"):
+        history.at(0)
+
+
+def test_which_reply_counts() -> None:
+    replies = [reply(1, "a"), reply(2, "b", has_tool_calls=True), reply(3, "c", interrupted=True)]
+    found = mvu.counted_reply(replies, turn_completed=True)
+    assert found is not None
+    assert found.seq == 1
+    assert mvu.counted_reply(replies, turn_completed=False) is None
+    history = mvu.open_history({"stat_data": {"hp": 1}})
+    assert history.with_reply(reply(3, "_.set('hp', 2)", inherited=True)) is history
