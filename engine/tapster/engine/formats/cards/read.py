@@ -115,16 +115,23 @@ def card_root(value: Json) -> Mapping[str, Json]:
     raise FormatError("card-not-object", "a character card is a JSON object")
 
 
-def build_card(opened: CardText, *, id: str, now: str, file_name: str | None = None, name: str | None = None) -> Card:
-    """The card of an opened file.
+def build_card(
+    opened: CardText,
+    *,
+    id: str,
+    now: str,
+    file_name: str | None = None,
+    name: str | None = None,
+    payload: Mapping[str, Json] | None = None,
+) -> Card:
+    """The card of an opened file; ``payload`` stands in for its fields where they had to be repaired.
 
     Raises:
         FormatError: ``card-no-data`` or a slug of the field checks.
     """
     raw = opened.raw
     format, spec_version = detect_format(raw)
-    payload = payload_of(raw, format)
-    data = read_data(payload, format)
+    data = read_data(payload_of(raw, format) if payload is None else payload, format)
     keyword = opened.png_keyword
     return Card(
         id=id,
@@ -135,9 +142,7 @@ def build_card(opened: CardText, *, id: str, now: str, file_name: str | None = N
             format=format,
             container=opened.container,
             imported_at=now,
-            file_name=clean_file_name(
-                file_name, CARD_FILE_NAME_UNITS, "character.png" if opened.container == "png" else "character.json"
-            ),
+            file_name=clean_file_name(file_name, CARD_FILE_NAME_UNITS, f"character.{opened.container}"),
             raw=raw,
             spec_version=spec_version,
             sha256=None if opened.data is None else hashlib.sha256(opened.data).hexdigest(),

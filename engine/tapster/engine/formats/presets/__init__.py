@@ -8,6 +8,8 @@ from .model import PresetSource as PresetSource
 from .model import Role as Role
 from .model import Sampling as Sampling
 from .model import SystemPromptMode as SystemPromptMode
+from .old import default_prompts as default_prompts
+from .old import is_old_preset as is_old_preset
 from .read import ACTIVE_ORDER as ACTIVE_ORDER
 from .read import blank_preset as blank_preset
 from .read import parse_preset as parse_preset

@@ -17,9 +17,11 @@ from tapster.engine.formats.fields import (
     short_name,
 )
 from tapster.engine.formats.json_guard import load_json
+from tapster.engine.formats.profiles import Profile
 from tapster.engine.limits import REASONING_EFFORT_UNITS, STOP_STRINGS
 
 from .model import Preset, PresetPrompt, PresetSource, Role, Sampling
+from .old import default_prompts, is_old_preset
 
 ACTIVE_ORDER = 100001
 """``character_id`` of the prompt order that SillyTavern uses."""
@@ -41,8 +43,12 @@ SAMPLING_MEMBERS = (
 _ROLES: Mapping[str, Role] = {"model": "assistant", "assistant": "assistant", "system": "system"}
 
 
-def parse_preset(given: str | Json, *, id: str, now: str, name: str | None = None) -> Preset:
+def parse_preset(
+    given: str | Json, *, id: str, now: str, name: str | None = None, profile: Profile = "contract"
+) -> Preset:
     """The preset that a JSON text or object holds.
+
+    Profiles other than the contract also take a preset without prompts, as those of early 2023 are.
 
     Raises:
         FormatError: ``preset-bad-json``, ``preset-not-object`` or ``preset-no-prompts``.
@@ -50,8 +56,21 @@ def parse_preset(given: str | Json, *, id: str, now: str, name: str | None = Non
     raw = _root(given)
     prompts = raw.get("prompts")
     if not isinstance(prompts, list):
-        raise FormatError("preset-no-prompts", "the preset has no list 'prompts'; is this a chat-completion preset?")
+        if profile == "contract" or not is_old_preset(raw):
+            raise FormatError("preset-no-prompts", "there is no list 'prompts'; is this a chat-completion preset?")
+        return _preset(raw, default_prompts(raw), None, id, now, name)
     order = choose_order(raw, [prompt_identifier(item, index) for index, item in enumerate(prompts)])
+    return _preset(raw, read_prompts(prompts, order), order, id, now, name)
+
+
+def _preset(
+    raw: Mapping[str, Json],
+    prompts: tuple[PresetPrompt, ...],
+    order: Mapping[str, Json] | None,
+    id: str,
+    now: str,
+    name: str | None,
+) -> Preset:
     return Preset(
         id=id,
         name=short_name(raw.get("name") if name is None else name, "Imported preset"),
@@ -65,7 +84,7 @@ def parse_preset(given: str | Json, *, id: str, now: str, name: str | None = Non
         ),
         system_prompt_mode="append",
         sampling=read_sampling(raw),
-        prompts=read_prompts(prompts, order),
+        prompts=prompts,
     )
 
 

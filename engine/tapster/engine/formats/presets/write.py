@@ -13,6 +13,7 @@ from tapster.engine.formats.fields import file_name, short_name, text_of
 from tapster.engine.limits import EXPORT_FILE_NAME_UNITS
 
 from .model import Preset, PresetPrompt
+from .old import default_prompts
 from .read import ACTIVE_ORDER, choose_order, prompt_identifier, read_prompts, read_sampling
 
 _FORCED_SAMPLING = {
@@ -38,7 +39,7 @@ def export_preset(preset: Preset) -> dict[str, Json]:
 def restore_preset(preset: Preset) -> dict[str, Json]:
     """The file the preset came from, with nothing changed but what was edited since."""
     raw = preset.source.raw
-    if raw is None or not isinstance(raw.get("prompts"), list):
+    if raw is None:
         return export_preset(preset)
     out: dict[str, Json] = dict(raw)
     if preset.name != short_name(raw.get("name"), "Imported preset"):
@@ -67,7 +68,9 @@ def preset_file_name(preset: Preset) -> str:
 
 
 def _original_prompts(raw: Mapping[str, Json]) -> tuple[PresetPrompt, ...]:
-    prompts = raw["prompts"]
+    prompts = raw.get("prompts")
+    if not isinstance(prompts, list):
+        return default_prompts(raw)
     order = choose_order(raw, [prompt_identifier(item, index) for index, item in enumerate(prompts)])
     return read_prompts(prompts, order)
 

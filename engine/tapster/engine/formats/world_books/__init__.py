@@ -30,6 +30,7 @@ from .read import parse_world_book as parse_world_book
 from .read import validate_world_book as validate_world_book
 from .sillytavern import to_character_book as to_character_book
 from .sillytavern import to_world_info as to_world_info
+from .values import dotted_path as dotted_path
 from .write import export_world_book as export_world_book
 from .write import restore_world_book as restore_world_book
 from .write import world_book_text as world_book_text

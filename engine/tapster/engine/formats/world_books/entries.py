@@ -39,7 +39,7 @@ def read_entry(
     defaults = {**(EMBEDDED_DEFAULTS if embedded else DEFAULTS), "display_index": source.index}
     fields: dict[str, Any] = {}
     for row in (*BASIC, *ADVANCED):
-        value, where = _find(row, raw, extensions, embedded=embedded)
+        value, where = _find(row, raw, extensions, embedded=embedded, exact=findings.repairs)
         if row.path == "enabled" and not embedded:
             fields["enabled"] = not read_value(row, value, False, f"{path}.disable", findings)
         else:
@@ -53,8 +53,13 @@ def read_entry(
     )
 
 
-def _find(row: Row, raw: Mapping[str, Json], extensions: Mapping[str, Json], *, embedded: bool) -> tuple[Json, str]:
-    """The value of a field and the path that diagnostics name for it."""
+def _find(
+    row: Row, raw: Mapping[str, Json], extensions: Mapping[str, Json], *, embedded: bool, exact: bool
+) -> tuple[Json, str]:
+    """The value of a field and the path that diagnostics name for it; ``exact`` names where it really stands.
+
+    The contract names ``extensions`` for every field that can stand there.
+    """
     own = row.embedded if embedded else row.standalone
     if row.path == "position":
         if embedded and "position" in extensions:
@@ -62,7 +67,7 @@ def _find(row: Row, raw: Mapping[str, Json], extensions: Mapping[str, Json], *, 
         return raw.get(own, extensions.get("position", ABSENT)), "position"
     if row.path == "comment":
         return raw.get("comment", raw.get("name", ABSENT)), "comment"
-    if row.extension is None:
+    if row.extension is None or (exact and own in raw):
         return raw.get(own, ABSENT), own
     return raw.get(own, extensions.get(row.extension, ABSENT)), f"extensions.{row.extension}"
 

@@ -8,6 +8,7 @@ import hashlib
 from tapster.engine.ecma import stringify, trim, utf8
 from tapster.engine.errors import FormatError
 from tapster.engine.formats.fields import file_name as clean_file_name
+from tapster.engine.formats.profiles import Profile
 from tapster.engine.limits import CARD_FILE_NAME_UNITS, WORLD_BOOK_BYTES
 
 from .guard import BookLimits
@@ -24,6 +25,7 @@ def import_world_book(
     now: str,
     file_name: str | None = None,
     limits: BookLimits = BookLimits(),  # noqa: B008 - a frozen value
+    profile: Profile = "contract",
 ) -> WorldBookDocument:
     """The stored form of a world-book file.
 
@@ -42,7 +44,7 @@ def import_world_book(
         text = data.removeprefix(b"\xef\xbb\xbf").decode()
     except UnicodeDecodeError as error:
         raise FormatError("world-book-bad-utf8", f"the world book is not UTF-8 at byte {error.start}") from error
-    book = parse_world_book(text, limits=limits)
+    book = parse_world_book(text, limits=limits, profile=profile)
     stored_name = clean_file_name(file_name, CARD_FILE_NAME_UNITS, "world-book.json")
     return WorldBookDocument(
         id=id,

@@ -12,11 +12,13 @@ import attrs
 from tapster.engine.ecma import Json, is_safe_integer, ordered_members
 from tapster.engine.errors import FormatError
 from tapster.engine.formats.json_guard import JsonLimits, load_json
+from tapster.engine.formats.profiles import Profile
 
 from .entries import read_entry
 from .errors import WorldBookValidationError
+from .foreign import convert_book
 from .guard import BookLimits, structural_breach
-from .model import BookFormat, BookSettings, BookSource, Diagnostic, EntrySource, WorldBook, WorldBookEntry
+from .model import BookFormat, BookSettings, BookSource, Diagnostic, EntrySource, Severity, WorldBook, WorldBookEntry
 from .table import Row
 from .values import ABSENT, Findings, member_path, read_boolean, read_number, read_record, read_string
 
@@ -42,13 +44,17 @@ def parse_world_book(
     format: str = "auto",
     name: str | None = None,
     limits: BookLimits = BookLimits(),  # noqa: B008 - a frozen value
+    profile: Profile = "contract",
 ) -> WorldBook:
     """The world book that a JSON text or object holds.
+
+    Profiles other than the contract also read books of other programs, an embedded book whose entries are an object,
+    and leave out entries that are no objects; diagnostics then name the place where a value really stands.
 
     Raises:
         WorldBookValidationError: it cannot be read; carries every diagnostic.
     """
-    findings = Findings()
+    findings = Findings(repairs=profile != "contract")
     book = _read(given, format, name, limits, findings)
     if book is None or findings.has_errors:
         raise WorldBookValidationError(findings.items)
@@ -93,8 +99,26 @@ def _read(
     if breach:
         findings.add(breach[0], "$", breach[1], severity="error")
         return None
+    if findings.repairs:
+        return _repaired(raw, name, findings)
     format = _format(raw, requested, findings)
     return None if format is None else _book(raw, format, name, findings)
+
+
+def _repaired(raw: Mapping[str, Json], name: str | None, findings: Findings) -> WorldBook | None:
+    converted = convert_book(raw)
+    if converted is None:
+        _format(raw, "auto", findings)
+        return None
+    if converted.shape not in ("standalone", "embedded"):
+        findings.add("book-converted", "$", f"a {converted.shape} book; it was turned into a SillyTavern one")
+    embedded = converted.shape in ("embedded", "lorebook_v3")
+    if embedded and isinstance(converted.raw.get("entries"), dict):
+        findings.add("entries_object", "$.entries", "'entries' of the embedded book was an object, read in its order")
+    elif not isinstance(converted.raw.get("entries"), dict | list):
+        _format(converted.raw, "auto", findings)
+        return None
+    return _book(converted.raw, FORMATS[embedded], name, findings)
 
 
 def _format(raw: Mapping[str, Json], requested: str, findings: Findings) -> BookFormat | None:
@@ -136,7 +160,7 @@ def _book(raw: Mapping[str, Json], format: BookFormat, name: str | None, finding
         description=description,
         settings=settings,
         entries=_entries(raw["entries"], format, findings),
-        source=BookSource(format, "object-map" if format == "sillytavern-world-info" else "array", raw),
+        source=BookSource(format, "object-map" if isinstance(raw["entries"], dict) else "array", raw),
     )
 
 
@@ -154,7 +178,8 @@ def _entries(given: Json, format: BookFormat, findings: Findings) -> tuple[World
         if isinstance(item, dict):
             entries.append(read_entry(item, format, EntrySource(key, index, item), path, findings))
         else:
-            findings.add("invalid-entry", path, f"{path} is not an object", item, severity="error")
+            severity: Severity = "warning" if findings.repairs else "error"
+            findings.add("invalid-entry", path, f"{path} is not an object", item, severity=severity)
     _report_duplicates(entries, findings)
     return tuple(entries)
 

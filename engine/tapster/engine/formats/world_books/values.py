@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from tapster.engine.ecma import Json, is_number, is_safe_integer, quote, to_number
+from tapster.engine.ecma import Json, is_number, is_safe_integer, quote, to_number, trim
 
 from .model import Diagnostic, Severity
 from .table import LOGICS, POSITION_NAMES, POSITIONS, ROLES, Row
@@ -17,6 +17,7 @@ from .table import LOGICS, POSITION_NAMES, POSITIONS, ROLES, Row
 ABSENT: Any = object()
 """The value of a member that is not there."""
 _PLAIN_KEY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+_INDEX = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]')
 _ENUMERATIONS: Mapping[str, tuple[str, Sequence[str], Mapping[str, str]]] = {
     "position": ("unknown-position", POSITIONS, dict(POSITION_NAMES)),
     "role": ("unknown-role", ROLES, {name: name for name in ROLES}),
@@ -29,10 +30,19 @@ def member_path(path: str, key: str) -> str:
     return f"{path}.{key}" if _PLAIN_KEY.fullmatch(key) else f"{path}[{quote(key)}]"
 
 
+def dotted_path(path: str) -> str:
+    """A JSON path (``$.entries["a b"].key``) as member names joined by dots."""
+    return _INDEX.sub(lambda match: f".{match[1] or match[2]}", path).removeprefix("$").lstrip(".")
+
+
 @attrs.define(eq=False)
 class Findings:
-    """The diagnostics of one read, in the order they are found."""
+    """The diagnostics of one read, in the order they are found.
 
+    ``repairs``: the reader may go on where the contract refuses, and names places as they are in the file.
+    """
+
+    repairs: bool = False
     items: list[Diagnostic] = attrs.field(factory=list)
 
     def add(self, code: str, path: str, message: str, value: Json = None, severity: Severity = "warning") -> None:
@@ -102,12 +112,16 @@ def read_strings(value: Json, default: tuple[str, ...], path: str, findings: Fin
     if value is ABSENT:
         return default
     if not isinstance(value, list):
-        findings.add("invalid-string-array", path, f"{path} is not a list of texts; it counts as empty", value)
-        return default
+        findings.add("invalid-string-array", path, f"{path} is not a list of texts", value)
+        return _split(value) if findings.repairs and isinstance(value, str) else default
     texts = tuple([item for item in value if isinstance(item, str)])
     if len(texts) != len(value):
         findings.add("invalid-string-array-item", path, f"{path} holds more than texts; the rest is left out", value)
     return texts
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple([key for part in text.split(",") if (key := trim(part))])
 
 
 def read_record(value: Json, path: str, findings: Findings) -> Mapping[str, Json]:

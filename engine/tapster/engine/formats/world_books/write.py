@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tapster.engine.ecma import Json, number_text, ordered_members, stringify
+from tapster.engine.formats.profiles import Profile
 
 from .entries import read_entry
 from .model import BookFormat, CharacterFilter, WorldBook, WorldBookEntry
@@ -20,17 +21,24 @@ _INDEXED: Mapping[str, tuple[str, ...]] = {"position": POSITIONS, "role": ROLES,
 _SETTINGS = ("scan_depth", "token_budget", "recursive_scanning")
 
 
-def export_world_book(book: WorldBook, to: BookFormat | None = None) -> dict[str, Json]:
-    """The book in a format (its own by default), every known field written."""
+def export_world_book(
+    book: WorldBook, to: BookFormat | None = None, *, profile: Profile = "contract"
+) -> dict[str, Json]:
+    """The book in a format (its own by default), every known field written.
+
+    Profiles other than the contract also write what SillyTavern adds: ``addMemo``, and ``use_regex`` in cards.
+    """
     target = to or book.source.format
     out = _root(book, target)
     if target == "sillytavern-world-info":
         keys = _map_keys(book, same_format=target == book.source.format)
-        written = {key: _standalone(entry) for key, entry in zip(keys, book.entries, strict=True)}
+        added = {} if profile == "contract" else {"addMemo": True}
+        written = {key: {**added, **_standalone(entry)} for key, entry in zip(keys, book.entries, strict=True)}
         out["entries"] = dict(ordered_members(written))
     else:
         out["extensions"] = dict(book.settings.extensions)
-        out["entries"] = [_embedded(entry) for entry in book.entries]
+        flags = {} if profile == "contract" else {"use_regex": True}
+        out["entries"] = [{**flags, **_embedded(entry)} for entry in book.entries]
     return out
 
 
@@ -43,11 +51,17 @@ def restore_world_book(book: WorldBook) -> dict[str, Json]:
         given = raw.get(member)
         if value != (given if isinstance(given, str) else ""):
             out[member] = value
-    entries = [_restored(entry, format) for entry in book.entries]
-    if format == "character-book-v2":
-        out["entries"] = entries
+    entries: list[Json] = [_restored(entry, format) for entry in book.entries]
+    given = raw.get("entries")
+    if isinstance(given, dict):
+        unread = {key: item for key, item in given.items() if not isinstance(item, dict)}
+        keyed = dict(zip(_map_keys(book, same_format=True), entries, strict=True))
+        out["entries"] = dict(ordered_members({**unread, **keyed}))
     else:
-        out["entries"] = dict(ordered_members(dict(zip(_map_keys(book, same_format=True), entries, strict=True))))
+        for index, item in enumerate(given if isinstance(given, list) else []):
+            if not isinstance(item, dict):
+                entries.insert(index, item)
+        out["entries"] = entries
     return out
 
 
@@ -149,10 +163,10 @@ def _restored(entry: WorldBookEntry, format: BookFormat) -> dict[str, Json]:
     raw = entry.source.raw
     if not raw:
         return _embedded(entry) if format == "character-book-v2" else _standalone(entry)
-    original = read_entry(raw, format, entry.source, "$", Findings())
+    originals = [read_entry(raw, format, entry.source, "$", Findings(repairs=repairs)) for repairs in (False, True)]
     out: dict[str, Json] = dict(raw)
     for row in ROWS:
-        if attribute(entry, row.path) != attribute(original, row.path):
+        if attribute(entry, row.path) not in [attribute(original, row.path) for original in originals]:
             _put(out, row, entry, format)
     return out
 
