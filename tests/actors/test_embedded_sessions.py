@@ -14,12 +14,12 @@ from tapster.actors.hosts.embedded import (
     EmbeddedHost,
     LiveChunk,
     LiveItem,
-    StoreSessionLog,
     Subscription,
     Tool,
     ToolExecution,
     ToolRegistry,
 )
+from tapster.actors.hosts.stored_log import StoredSessionLog
 from tapster.actors.providers import ScriptedProvider
 from tapster.actors.providers.scripted import Pause, calls, says
 from tapster.actors.store import SessionKey, StoreConfig, open_store
@@ -365,7 +365,7 @@ async def drain(subscription: Subscription) -> list[LiveItem]:
     items: list[LiveItem] = []
     with suppress(trio.EndOfChannel):
         for _ in range(10_000):
-            items.append(await subscription.receive())
+            items += [await subscription.receive()]
     return items
 
 
@@ -463,7 +463,7 @@ async def test_a_whole_life_cancelled_at_every_step_leaves_nothing_open(autojump
 async def test_a_session_over_the_real_store_comes_back_whole(tmp_path: Path) -> None:
     config = StoreConfig(tmp_path)
     provider = ScriptedProvider()
-    async with open_store(config, clock=TrioClock()) as store, open_rig(provider, StoreSessionLog(store)) as rig:
+    async with open_store(config, clock=TrioClock()) as store, open_rig(provider, StoredSessionLog(store)) as rig:
         parent = await rig.host.create("s", first_events=[("sandbox/mode", {"mode": "read-only"})])
         await talk(parent, "one")
         await talk(await parent.fork("child"), "two")
@@ -473,7 +473,7 @@ async def test_a_session_over_the_real_store_comes_back_whole(tmp_path: Path) ->
         assert (await store.session_head(SessionKey("embedded", "child"))) is not None
     async with (
         open_store(config, clock=TrioClock()) as store,
-        open_rig(provider, StoreSessionLog(store), first_id=100) as rig,
+        open_rig(provider, StoredSessionLog(store), first_id=100) as rig,
     ):
         handle = await rig.host.open("child")
         assert rig.events("child")[:-1] == written

@@ -7,7 +7,7 @@ Source: spec/dsh_host §8, §13.3.
 """
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import Final, final
 from urllib.parse import urlsplit
@@ -19,13 +19,16 @@ import trio
 from tapster.engine.ecma import Json, is_number, is_safe_integer, parse_json, stringify
 from tapster.engine.errors import FormatError, SourceError
 
-from .chunks import Failure, Finish
+from .chunks import Chunk, Failure, Finish
 from .port import CallConfig, ModelRequest, PreparedCall, ProviderError, Sink
 from .sse import SseDecoder
 from .wire import ChunkParser, failure_of, request_body
 
 MAX_ERROR_BYTES: Final = 64 * 1024
 """How much of an error answer is read; the message of a sane provider fits many times."""
+DRAIN_S: Final = 0.5
+"""How long the end of a finished stream is awaited, so that its connection can serve again. The loop is never left
+by ``break``: the client's inner generators unwind in order only when the body ends or a cancellation passes through."""
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 
@@ -158,19 +161,24 @@ async def _pump(response: httpx2.Response, sink: Sink, exchange: _Exchange) -> N
         sink(Finish("error", await _no_stream(response)))
         return
     decoder, parser = SseDecoder(), ChunkParser()
-    try:
+    with trio.CancelScope() as reading:
         async with aclosing(response.aiter_bytes()) as pieces:
             async for piece in pieces:
-                for event in decoder.feed(piece):
-                    for chunk in parser.feed(event):
-                        exchange.saw_output()
-                        sink(chunk)
+                for chunk in _chunks(decoder, parser, piece):
+                    exchange.saw_output()
+                    sink(chunk)
                 if parser.is_done or parser.failure is not None:
-                    break
-    except SourceError as error:
-        parser.failure = Failure("MALFORMED_RESPONSE", error.message)
+                    reading.deadline = trio.current_time() + (DRAIN_S if parser.is_done else 0)
     for chunk in parser.close():
         sink(chunk)
+
+
+def _chunks(decoder: SseDecoder, parser: ChunkParser, piece: bytes) -> Iterator[Chunk]:
+    try:
+        for event in decoder.feed(piece):
+            yield from parser.feed(event)
+    except SourceError as error:
+        parser.failure = Failure("MALFORMED_RESPONSE", error.message)
 
 
 async def _refusal(response: httpx2.Response) -> Failure:
@@ -191,11 +199,12 @@ async def _no_stream(response: httpx2.Response) -> Failure:
 
 async def _error_body(response: httpx2.Response) -> Json:
     read = bytearray()
-    async with aclosing(response.aiter_bytes()) as pieces:
-        async for piece in pieces:
-            read += piece
-            if len(read) > MAX_ERROR_BYTES:
-                break
+    with trio.CancelScope() as reading:
+        async with aclosing(response.aiter_bytes()) as pieces:
+            async for piece in pieces:
+                read += piece
+                if len(read) > MAX_ERROR_BYTES:
+                    reading.cancel(reason="the error answer is long enough")
     try:
         return parse_json(read[:MAX_ERROR_BYTES].decode("utf-8", "replace"))
     except FormatError:

@@ -37,7 +37,6 @@ from .prompt import interpolate as interpolate
 from .prompt import system_text as system_text
 from .session import EmbeddedSession as EmbeddedSession
 from .session import LiveSession as LiveSession
-from .store_log import StoreSessionLog as StoreSessionLog
 from .tools import Allow as Allow
 from .tools import Ask as Ask
 from .tools import Deny as Deny

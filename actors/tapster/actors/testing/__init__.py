@@ -1,0 +1,8 @@
+"""Stand-ins for what lies outside: for tests, demonstrations and work without a network."""
+
+from .model_server import Answer as Answer
+from .model_server import ModelServer as ModelServer
+from .model_server import Received as Received
+from .model_server import error_answer as error_answer
+from .model_server import open_model_server as open_model_server
+from .model_server import text_deltas as text_deltas
