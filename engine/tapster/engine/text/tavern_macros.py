@@ -13,7 +13,7 @@ import attrs
 
 from tapster.engine.ecma import WHITE_SPACE, Json, trim
 from tapster.engine.errors import RequestError
-from tapster.engine.limits import MACRO_MAX_DICE, MACRO_MAX_PASSES
+from tapster.engine.limits import TAVERN_MACRO_MAX_DICE, TAVERN_MACRO_MAX_PASSES
 
 Draw = Callable[[], float]
 """One random number a call, nominally in [0, 1)."""
@@ -74,7 +74,7 @@ def expand_macros(
     protected = _Literals.protect(text, literals or {})
     store = dict(variables or {})
     expanded = protected.text
-    for _ in range(MACRO_MAX_PASSES):
+    for _ in range(TAVERN_MACRO_MAX_PASSES):
         if not _MACRO.search(expanded):
             break
         expanded = _MACRO.sub(lambda match: _value(trim(match[1]), context, store, draw), expanded)
@@ -110,7 +110,7 @@ def _named(name: str, context: MacroContext) -> str:
 
 def _roll(dice: int, sides: int, bonus: int, draw: Draw) -> str:
     sides = max(sides, 1)
-    return str(sum(1 + math.floor(_clamped(draw) * sides) for _ in range(min(dice, MACRO_MAX_DICE))) + bonus)
+    return str(sum(1 + math.floor(_clamped(draw) * sides) for _ in range(min(dice, TAVERN_MACRO_MAX_DICE))) + bonus)
 
 
 def _clamped(draw: Draw) -> float:

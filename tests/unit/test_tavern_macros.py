@@ -1,0 +1,51 @@
+"""Macros of the tavern contract: what the conformance vectors don't reach."""
+
+import pytest
+
+from tapster.engine.text.tavern_macros import LiteralMacroInvalid, MacroContext, expand_macros
+
+CONTEXT = MacroContext(user="Ann", character="Bo")
+
+
+def expand(text: str, **literals: object) -> str:
+    return expand_macros(text, CONTEXT, draw=lambda: 0.5, literals=literals).text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{{ user }} and {{CHAR}}", "Ann and Bo"),
+        ("{{roll 200d1}}", "100"),
+        ("{{roll\t2d6-3}}", "5"),
+        ("{{roll 2d6 + 1}}|", "|"),
+        ("{{setvar::a:b::c}}{{getvar::a}}|", "|"),
+        ("{{setvar::v::two\nlines}}{{getvar::v}}", "two\nlines"),
+        ("a{{random::}}b", "ab"),
+    ],
+)
+def test_expansion(text: str, expected: str) -> None:
+    assert expand(text) == expected
+
+
+def test_a_literal_is_never_expanded_and_keeps_its_column() -> None:
+    assert expand("- {{yaml}} end", yaml="a: {{user}}\nb: 2") == "- a: {{user}}\n  b: 2 end"
+
+
+def test_two_literals_on_one_line_count_their_real_width() -> None:
+    assert expand("{{a}}{{b}}", a="123", b="x\ny") == "123x\n   y"
+
+
+def test_a_literal_survives_text_that_looks_like_its_token() -> None:
+    assert expand("\ue000literal-0\ue000 {{a}}", a="v") == "\ue000literal-0\ue000 v"
+
+
+def test_a_literal_must_be_text() -> None:
+    with pytest.raises(LiteralMacroInvalid):
+        expand("{{a}}", a=1)
+
+
+def test_variables_go_in_and_come_out() -> None:
+    given = {"n": "1"}
+    expansion = expand_macros("{{setvar::m::{{getvar::n}}", CONTEXT, draw=lambda: 0, variables=given)
+    assert dict(expansion.variables) == {"n": "1", "m": "{{getvar::n"}
+    assert given == {"n": "1"}
