@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import attrs
 import pytest
 import trio
+import trio.testing
 
 from tapster.actors.hosts import MemorySessionLog
 from tapster.actors.hosts.embedded import AgentOptions, Tool, ToolExecution, ToolRegistry, open_embedded_host
@@ -201,6 +202,7 @@ async def test_cancelling_closes_the_connection_at_once() -> None:
             assert scope.cancelled_caught
             with trio.fail_after(1):
                 await pair.server.open_connections.wait_value(lambda count: count == 0)
+        await trio.testing.wait_all_tasks_blocked()
         assert task_count() <= tasks
         assert (await pair.ask()).finish == Finish("stop")
 
