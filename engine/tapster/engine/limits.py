@@ -82,10 +82,10 @@ WORLD_BOOK_STRING_UNITS = 1_048_576
 WORLD_BOOK_KEY_UNITS = 1_024
 
 # Macros of the tavern contract (spec/loader §9.1)
-MACRO_MAX_PASSES = 5
+TAVERN_MACRO_MAX_PASSES = 5
 MACRO_MAX_SCOPES = 40
 """Scopes inside scopes and arguments; the tags of deeper ones stand alone."""
-MACRO_MAX_DICE = 100
+TAVERN_MACRO_MAX_DICE = 100
 
 # Profile and parameter admission (spec/loader §8.5, §10); the message is cut in UTF-16 units
 PROFILE_BYTES_DEFAULT = 524_288
