@@ -4,11 +4,6 @@ UNBUILT: frozenset[tuple[str, str]] = frozenset(
     {
         ("assembler", "assemble"),
         ("assembler", "ejs.render"),
-        ("assembler", "mvu.apply"),
-        ("assembler", "mvu.init"),
-        ("assembler", "mvu.normalize"),
-        ("assembler", "mvu.parse"),
-        ("assembler", "mvu.path"),
         ("assembler", "st_macros"),
         ("assembler", "tavern_text.blocks"),
         ("tavern_api", "catalog.validate"),
@@ -30,9 +25,6 @@ UNBUILT: frozenset[tuple[str, str]] = frozenset(
         ("tavern_api", "workspace.path"),
         ("tavern_api", "workspace.sequence"),
         ("user_reports", "user.gateway"),
-        ("user_reports", "user.mvu"),
-        ("user_reports", "user.mvu_init"),
-        ("user_reports", "user.store"),
     }
 )
 """(file stem, area); area ``*`` stands for a whole file."""

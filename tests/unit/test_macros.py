@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tapster.engine.limits import MACRO_MAX_NESTING
+from tapster.engine.limits import ST_MACRO_MAX_NESTING
 from tapster.engine.text.macros import Draw, MacroContext, MacroMessage, expand
 from tapster.engine.text.macros.moment import format_moment, humanize, ordinal, parse_moment
 from tapster.engine.text.string_hash import seeded_random, string_hash
@@ -39,7 +39,7 @@ def test_the_same_input_gives_the_same_output() -> None:
 
 @pytest.mark.parametrize("text", ["{{if 1}}" * 2000 + "x" + "{{/if}}" * 2000, "{{reverse::" * 500 + "x" + "}}" * 500])
 def test_nesting_beyond_the_limit_stays_text(text: str) -> None:
-    assert MACRO_MAX_NESTING < 500
+    assert ST_MACRO_MAX_NESTING < 500
     assert "x" in expand(text, context()).text
 
 

@@ -24,7 +24,8 @@ def code(text: str, variables: Any = BASE) -> str:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("'a, b'", "a, b"), ("`x'y`", "x'y"), ("{a: [1, 'b'],}", {"a": [1, "b"]}), ("1 + 2 * (3 - 1)", 5), ("-7/2", -3.5),
+        ("'a, b'", "a, b"), ("`x'y`", "x'y"), ("{a: [1, 'b'],}", {"a": [1, "b"]}),
+        ("1 + 2 * (3 - 1)", 5), ("-7/2", -3.5),
         ("0x10", 16), ("plain text", "plain text"), ("null", None), ("true", True), ("'it\\'s'", "it's"), ("+.5", 0.5),
     ],
 )  # fmt: skip
@@ -51,7 +52,8 @@ def test_refusals_change_nothing(text: str, expected: str) -> None:
 
 
 def test_commands_run_in_text_order_and_only_their_own_failures_cost_them() -> None:
-    text = '_.insert(\'bag\', 0, \'z\')\n_.delete(\'bag\', \'a\'); <JSONPatch>[{"op":"delta","path":"/hp","value":-3}]</JSONPatch>'
+    patch = '<JSONPatch>[{"op":"delta","path":"/hp","value":-3}]</JSONPatch>'
+    text = f"_.insert('bag', 0, 'z')\n_.delete('bag', 'a'); {patch}"
     assert after(text + "_.set('nope', 1); _.delete('hp'); _.insert('npc', 'fox', {n: 1})") == {
         "hp": 7,
         "bag": ["z", "b"],
@@ -77,7 +79,7 @@ def test_yaml_of_the_core_schema_only() -> None:
 def test_two_schemas_of_a_card_conflict() -> None:
     text = "import { registerMvuSchema } from 'https://x/mvu_zod.js'; //"
     scripts = {"TavernHelper_scripts": [{"value": {"content": text + "1"}}, {"value": {"content": text + "1"}}]}
-    card = {"data": {"extensions": scripts}}
+    card: dict[str, Any] = {"data": {"extensions": scripts}}
     assert mvu.initial_from_card(card).schema_source == text + "1"
     card["data"]["character_book"] = {"entries": [{"content": text + "2"}]}
     with pytest.raises(mvu.MvuError, match="two different"):

@@ -83,7 +83,7 @@ WORLD_BOOK_KEY_UNITS = 1_024
 
 # Macros of the tavern contract (spec/loader §9.1)
 TAVERN_MACRO_MAX_PASSES = 5
-MACRO_MAX_SCOPES = 40
+ST_MACRO_MAX_SCOPES = 40
 """Scopes inside scopes and arguments; the tags of deeper ones stand alone."""
 TAVERN_MACRO_MAX_DICE = 100
 
@@ -182,12 +182,12 @@ HOST_MAX_PENDING_MESSAGES = 1_024
 """Messages that may wait in both inbox queues; a person never queues so many, a broken client might."""
 
 # Macros of the sillytavern dialect
-MACRO_MAX_NESTING = 60
+ST_MACRO_MAX_NESTING = 60
 """Macros inside macros; deeper ones stay text."""
-MACRO_MAX_SCOPES = 40
+ST_MACRO_MAX_SCOPES = 40
 """Scopes inside scopes and arguments; the tags of deeper ones stand alone."""
-MACRO_MAX_DICE = 10_000
-MACRO_MAX_REPEAT = 10_000
+ST_MACRO_MAX_DICE = 10_000
+ST_MACRO_MAX_REPEAT = 10_000
 """Line breaks or blanks that one macro may print."""
 MAX_SCAN_DEPTH = 1_000
 
@@ -217,3 +217,5 @@ MVU_MAX_COMMANDS = 1000
 MVU_PATH_UNITS = 2000
 MVU_PATH_PARTS = 64
 MVU_ARITHMETIC_UNITS = 200
+MVU_JSON5_UNITS = 16 * KIB
+"""Longer values must be strict JSON, which is read a hundred times faster."""

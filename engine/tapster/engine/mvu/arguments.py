@@ -11,7 +11,7 @@ import json5
 
 from tapster.engine.ecma import parse_json, to_number, trim
 from tapster.engine.errors import FormatError
-from tapster.engine.limits import MVU_ARITHMETIC_UNITS
+from tapster.engine.limits import MVU_ARITHMETIC_UNITS, MVU_JSON5_UNITS
 
 from .errors import MvuError
 
@@ -89,6 +89,8 @@ def parse_argument(text: str) -> Json:
 def _parse_json5(text: str) -> tuple[bool, Json]:
     if text[:1] not in _QUOTES + "{[+-." and not text[:1].isdigit() and text not in ("Infinity", "NaN"):
         return False, None
+    if len(text) > MVU_JSON5_UNITS:
+        raise MvuError("MVU_LIMIT", f"a value that is no strict JSON is longer than {MVU_JSON5_UNITS} characters")
     try:
         value = json5.loads(text, allow_duplicate_keys=True)
     except (ValueError, RecursionError):

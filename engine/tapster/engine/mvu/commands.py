@@ -12,7 +12,7 @@ import json5
 
 from tapster.engine.ecma import is_record, number_text, parse_json, trim, utf8
 from tapster.engine.errors import FormatError
-from tapster.engine.limits import MVU_MAX_COMMANDS, MVU_REPLY_BYTES
+from tapster.engine.limits import MVU_JSON5_UNITS, MVU_MAX_COMMANDS, MVU_REPLY_BYTES
 
 from .arguments import parse_argument, split_call
 from .errors import MvuError
@@ -101,7 +101,8 @@ def _patch_json(body: str) -> Json:
     try:
         return parse_json(body)
     except FormatError:
-        pass
+        if len(body) > MVU_JSON5_UNITS:
+            raise MvuError("MVU_PARSE", "a JSON patch is no strict JSON and too long to be read as JSON5") from None
     try:
         return json5.loads(body)
     except (ValueError, RecursionError) as error:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import attrs
 
 from tapster.engine.ecma import WHITE_SPACE, utf16_length
-from tapster.engine.limits import MACRO_MAX_SCOPES
+from tapster.engine.limits import ST_MACRO_MAX_SCOPES
 from tapster.engine.text.string_hash import string_hash
 
 from .context import Draw, Expansion, MacroContext
@@ -85,7 +85,7 @@ class Run:
 
     def nodes(self, nodes: Sequence[Node]) -> str:
         """The text a list of nodes gives."""
-        scopes = pair_scopes(nodes, self.has_room) if self.depth < MACRO_MAX_SCOPES else {}
+        scopes = pair_scopes(nodes, self.has_room) if self.depth < ST_MACRO_MAX_SCOPES else {}
         self.depth += 1
         parts: list[str] = []
         index = 0

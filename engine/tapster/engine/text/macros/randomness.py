@@ -3,7 +3,7 @@
 import re
 
 from tapster.engine.ecma import WHITE_SPACE
-from tapster.engine.limits import MACRO_MAX_DICE
+from tapster.engine.limits import ST_MACRO_MAX_DICE
 from tapster.engine.text.string_hash import seeded_random, string_hash
 
 from .registry import Call, MacroDefinition
@@ -39,7 +39,7 @@ def _roll(call: Call) -> str:
     if dice is None:
         return ""
     count, sides = int(dice[1] or 1), int(dice[2])
-    if count > MACRO_MAX_DICE:
+    if count > ST_MACRO_MAX_DICE:
         return ""
     total = int(dice[3] or 0)
     for _ in range(count):

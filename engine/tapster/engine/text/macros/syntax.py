@@ -13,7 +13,7 @@ from typing import TypeAlias
 import attrs
 
 from tapster.engine.ecma import WHITE_SPACE
-from tapster.engine.limits import MACRO_MAX_NESTING
+from tapster.engine.limits import ST_MACRO_MAX_NESTING
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 VARIABLE = re.compile(r"[A-Za-z](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?")
@@ -104,7 +104,7 @@ class _Parser:
         """The macro that opens at an offset, or None when what is there can't be one."""
         if start in self.known:
             return self.known[start]
-        if depth > MACRO_MAX_NESTING or start > self.last_close:
+        if depth > ST_MACRO_MAX_NESTING or start > self.last_close:
             return None
         self.known[start] = found = self.read(start, depth)
         return found

@@ -1,6 +1,6 @@
 """Macros that only work on text: line breaks, blanks, reversing, trimming, comments."""
 
-from tapster.engine.limits import MACRO_MAX_REPEAT
+from tapster.engine.limits import ST_MACRO_MAX_REPEAT
 
 from .registry import Call, MacroDefinition, Unresolved, aliases
 
@@ -10,7 +10,7 @@ TRIM_MARK = "{{trim}}"
 def _repeat(unit: str) -> MacroDefinition:
     def give(call: Call) -> str:
         count = call.integer(0) if call.arguments else 1
-        if not 0 <= count <= MACRO_MAX_REPEAT:
+        if not 0 <= count <= ST_MACRO_MAX_REPEAT:
             raise Unresolved
         return unit * count
 
