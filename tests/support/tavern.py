@@ -8,6 +8,7 @@ import trio
 
 from tapster.actors.scripts import open_regex_engine
 from tapster.actors.session import Bound, EmbeddedTavern, Revisions, SessionPorts, Sessions
+from tapster.actors.session.alerts import RpAlerts
 from tapster.actors.store.values import ResourceUse, SessionKey
 from tapster.engine.activation.tavern import LibraryBook, MatchDefaults, compile_book, compose_books
 from tapster.engine.ecma import Json
@@ -154,7 +155,7 @@ async def open_tavern_rig(library: MemoryLibrary | None = None) -> AsyncIterator
     async with open_rig() as opened, open_supervisor(_report(opened)) as supervisor:
         ports = SessionPorts(library, traces, open_regex_engine(), Threads("engine", 2), TrioClock(), CountingIds(900))
         sessions = Sessions(supervisor, ports)
-        EmbeddedTavern(opened.host, sessions, _report(opened)).attach()
+        EmbeddedTavern(opened.host, sessions, RpAlerts(TrioClock(), CountingIds()), _report(opened)).attach()
         yield TavernRig(opened, library, traces, sessions)
 
 

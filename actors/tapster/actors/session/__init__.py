@@ -15,12 +15,15 @@ from .messages import Assembled as Assembled
 from .messages import BeginRequest as BeginRequest
 from .messages import CancelAssembly as CancelAssembly
 from .messages import CatchUp as CatchUp
+from .messages import CommitQueuedRp as CommitQueuedRp
 from .messages import EventsLogged as EventsLogged
 from .messages import Preview as Preview
 from .messages import RequestErrored as RequestErrored
 from .messages import RequestLeft as RequestLeft
 from .messages import RequestPrepared as RequestPrepared
+from .messages import RequestRp as RequestRp
 from .messages import StepErrored as StepErrored
 from .ports import Bound as Bound
 from .ports import SessionLibrary as SessionLibrary
 from .ports import TraceSink as TraceSink
+from .roleplay import RpAnswer as RpAnswer

@@ -15,12 +15,13 @@ from tapster.actors.hosts.port import HostSession
 from tapster.actors.store.values import SessionKey
 from tapster.engine.ecma import Json
 from tapster.engine.errors import TapsterError
-from tapster.engine.policy import RpState, SandboxMode, SessionStart, rp_effective, selection_json, start_rp
+from tapster.engine.policy import RpIntent, SandboxMode
 from tapster.engine.text.ports import RegexEngine
 from tapster.runtime import Actor, Clock, Ids, Request, Threads
 
 from .capture import Capture, CaptureMoment, Written
 from .compute import Computed, FrozenInput, compute
+from .finish import assembled_from
 from .lease import AssemblyCancelled, LeaseLost, Superseded
 from .messages import (
     Applied,
@@ -29,14 +30,17 @@ from .messages import (
     BeginRequest,
     CancelAssembly,
     CatchUp,
+    CommitQueuedRp,
     EventsLogged,
     Preview,
     RequestErrored,
     RequestLeft,
     RequestPrepared,
+    RequestRp,
     StepErrored,
 )
 from .ports import SessionLibrary, TraceSink
+from .roleplay import Roleplay, RpAnswer
 from .rolls import RollSeed
 from .state import Followed
 
@@ -61,7 +65,6 @@ class SessionActor(Actor):
     """Serves one session of one host.
 
     Attributes:
-        is_rp: whether RP mode holds, published for the host's tool guard.
         wanted_sandbox: the mode that the start of RP mode asks the host to pin, None for no change.
     """
 
@@ -76,12 +79,18 @@ class SessionActor(Actor):
         self._followed: Followed
         self._capture = Capture(key.session, ports.clock, ports.ids)
         self._catching_up = trio.Lock()
+        self._switching_rp = trio.Lock()
         self._is_told = False
         self._under_way: Request | None = None
         self._assembled: Assembled | None = None
         self._rolled = 0
-        self.is_rp = False
+        self._roleplay = Roleplay(key, ports.library)
         self.wanted_sandbox: SandboxMode | None = None
+
+    @property
+    def is_rp(self) -> bool:
+        """Whether RP mode holds, published for the host's tool guard."""
+        return self._roleplay.holds
 
     async def open(self) -> None:
         """Start in one awaited step: selection, pending input, RP mode (spec/loader §1).
@@ -93,7 +102,9 @@ class SessionActor(Actor):
         header = await self._host.header()
         inspection = await self._host.inspect()
         self._followed = Followed.rebuild(header, inspection.events)
-        await self._start_rp(selection.rp, card_bound=selection.character_card_id is not None)
+        self.wanted_sandbox = await self._roleplay.start(
+            selection.rp, header, self._followed.sandbox, card_bound=selection.character_card_id is not None
+        )
 
     def receive(self, request: Request) -> None:
         """Start or cancel work; the state changes inside it, between waits."""
@@ -105,6 +116,10 @@ class SessionActor(Actor):
             case CancelAssembly():
                 self._cancel_live(request.body.reason)
                 request.settle()
+            case RequestRp(wanted):
+                self.start(request, self._request_rp, wanted)
+            case CommitQueuedRp():
+                self.start(request, self._commit_queued_rp)
             case EventsLogged():
                 request.settle()
                 self._follow_soon()
@@ -150,24 +165,12 @@ class SessionActor(Actor):
         # From here to the return nothing waits: the claims are used up exactly when the profile is handed over.
         self._followed.drop_claims(frozen.pending)
         self._rolled += computed.draws > 0
-        self._assembled = self._finished(computed, frozen)
+        self._assembled = assembled_from(computed, frozen, self._ports.ids)
         return self._assembled
 
     async def _preview(self, message: Preview) -> Assembled:
         computed, frozen = await self._compute(message.host_context, draft=message.draft)
-        return self._finished(computed, frozen)
-
-    def _finished(self, computed: Computed, frozen: FrozenInput) -> Assembled:
-        return Assembled(
-            self._ports.ids.uuid(),
-            computed.snapshot,
-            computed.activation,
-            computed.policy_text,
-            frozen.seed.text(),
-            computed.draws,
-            selection_json(frozen.bound.selection),
-            frozen.bound.uses,
-        )
+        return assembled_from(computed, frozen, self._ports.ids)
 
     async def _compute(self, context: Mapping[str, Json], *, draft: str | None) -> tuple[Computed, FrozenInput]:
         changed: tuple[str, ...] = ()
@@ -209,24 +212,16 @@ class SessionActor(Actor):
                     self._followed.apply(event)
                     self._write(self._capture.logged(event.to_json(), self._followed.view))
 
-    async def _start_rp(self, stored: RpState, *, card_bound: bool) -> None:
-        library = self._ports.library
-        ancestors = await library.ancestors_rp(self.key)
-        bound = await library.bound(self.key)
-        header = self._followed.header
-        start = SessionStart(
-            stored,
-            card_bound=card_bound,
-            has_parent=header.parent_session is not None,
-            delegated=header.delegation_depth > 0,
-            ancestor_active=any(state.active for state in ancestors),
-            follow=bound.follow_character,
-        )
-        commit = start_rp(start, self._followed.sandbox)
-        if commit is not None:
-            await library.save_rp(self.key, commit.state)
-            self.wanted_sandbox = commit.sandbox
-        self.is_rp = rp_effective(None, stored if commit is None else commit.state, ancestors)
+    async def _request_rp(self, wanted: RpIntent | None) -> RpAnswer:
+        await self._catch_up()
+        async with self._switching_rp:
+            if wanted is None:
+                return RpAnswer("noop", self._roleplay.stored, self._roleplay.pending)
+            return await self._roleplay.request(wanted, self._followed)
+
+    async def _commit_queued_rp(self) -> RpAnswer:
+        async with self._switching_rp:
+            return await self._roleplay.commit_queued(self._followed)
 
     async def _answer_applied(self) -> Applied:
         await self._catch_up()

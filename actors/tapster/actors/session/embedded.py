@@ -13,8 +13,11 @@ from tapster.actors.hosts.embedded import (
     AgentCreated,
     Assembly,
     EmbeddedHost,
+    Enter,
     NamedText,
     Next,
+    PreStep,
+    PreStepDecision,
     PromptContext,
     RequestFailed,
     SessionEvent,
@@ -32,17 +35,20 @@ from tapster.engine.profile import PROFILE_ORDER, PROFILE_SECTION
 from tapster.engine.trace import AssemblyPart, ObservedRequest, OfficialAssembly
 from tapster.runtime import LogSink, RuntimeFault
 
+from .alerts import RpAlerts
 from .directory import Sessions
 from .messages import (
     Assemble,
     Assembled,
     BeginRequest,
+    CommitQueuedRp,
     EventsLogged,
     RequestErrored,
     RequestLeft,
     RequestPrepared,
     StepErrored,
 )
+from .roleplay import RpAnswer
 
 POLICY_SECTION: Final = "rp:policy"
 POLICY_ORDER: Final = 45
@@ -62,6 +68,7 @@ class EmbeddedTavern:
 
     host: EmbeddedHost
     sessions: Sessions
+    alerts: RpAlerts
     log: LogSink
     _official: dict[str, OfficialAssembly] = attrs.field(factory=dict)
     _applied: dict[str, Assembled] = attrs.field(factory=dict)
@@ -75,6 +82,7 @@ class EmbeddedTavern:
         hooks.agent_created.add(self._created)
         hooks.session_event.add(self._event)
         hooks.assemble.add(self._assemble)
+        hooks.pre_step.add(self._pre_step)
         hooks.request.add(self._request)
         hooks.stream.add(self._stream, prepend=True)
         hooks.request_error.add(self._request_error, prepend=True)
@@ -108,6 +116,19 @@ class EmbeddedTavern:
         self._applied[agent.id] = assembled
         self._official[agent.id] = official(whole)
         return whole
+
+    async def _pre_step(
+        self, given: PreStep, context: StepContext, proceed: Next[PreStep, PreStepDecision]
+    ) -> PreStepDecision:
+        decision = await proceed(given)
+        if isinstance(decision, Enter):
+            agent = context.agent
+            answer: RpAnswer = await self.sessions.ask(embedded_key(agent.id), agent.session, CommitQueuedRp())
+            pinned = "read-only" if self._is_rp(agent) and self._sandbox(agent) != "read-only" else None
+            mode = answer.sandbox or pinned
+            if mode is not None:
+                agent.log.append("sandbox/mode", {"mode": mode})
+        return decision
 
     async def _request(
         self, config: CallConfig, context: StepContext, proceed: Next[CallConfig, CallConfig]
@@ -149,15 +170,35 @@ class EmbeddedTavern:
         self._applied.pop(agent.id, None)
 
     def _guard(self, execution: ToolExecution) -> str | None:
-        session = self.sessions.find(embedded_key(execution.agent.id))
-        if session is None or not session.is_rp:
+        if not self._is_rp(execution.agent):
             return None
         workspace = execution.agent.header.cwd or execution.agent.options.cwd or None
         decision = guard_tool(execution.name, execution.arguments, workspace)
         if not decision.blocked:
             return None
+        self.alerts.record(self._topmost_rp(execution.agent), execution.name)
         execution.agent.cancel({"kind": "hook", "reason": "rp-high-risk-block"}, keep_inbox=True)
         return BLOCK_REASON
+
+    def _is_rp(self, agent: Agent) -> bool:
+        session = self.sessions.find(embedded_key(agent.id))
+        return session is not None and session.is_rp
+
+    def _topmost_rp(self, agent: Agent) -> str:
+        """The topmost live session along the parents that has RP mode on."""
+        top, current = agent.id, agent.header.parent_session
+        while current is not None:
+            parent = self.host.agent(current)
+            if parent is None:
+                break
+            top = current if self._is_rp(parent) else top
+            current = parent.header.parent_session
+        return top
+
+    @staticmethod
+    def _sandbox(agent: Agent) -> str | None:
+        modes = (event.data["mode"] for event in reversed(agent.log.events) if event.type == "sandbox/mode")
+        return next(modes, None)
 
     async def _observe(self, agent: Agent, message: object) -> None:
         """Tell a session what its capture needs; a record that can't be made never stops the request."""

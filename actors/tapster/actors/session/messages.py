@@ -6,6 +6,7 @@ import attrs
 
 from tapster.actors.store.values import ResourceUse
 from tapster.engine.ecma import Json
+from tapster.engine.policy import RpIntent
 from tapster.engine.profile import ProfileSnapshot
 from tapster.engine.projection import ContextMetadata
 from tapster.engine.trace import ObservedRequest, OfficialAssembly
@@ -103,6 +104,18 @@ class EventsLogged:
 @attrs.frozen
 class CatchUp:
     """Apply everything the host has logged; the answer says how far."""
+
+
+@attrs.frozen
+class RequestRp:
+    """Switch RP mode; None only asks how it is."""
+
+    wanted: RpIntent | None
+
+
+@attrs.frozen
+class CommitQueuedRp:
+    """A step boundary: carry out what was queued."""
 
 
 @attrs.frozen

@@ -1,0 +1,305 @@
+"""The root: opens everything in order, hands out what programs need, and closes in reverse.
+
+Source: design §4; style §1 "an application is a context manager of context managers".
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final, final
+
+import attrs
+
+from tapster.actors.hosts.embedded import (
+    AgentHandle,
+    AgentOptions,
+    EmbeddedHost,
+    ToolRegistry,
+    open_embedded_host,
+)
+from tapster.actors.hosts.port import HostSession, Inspection, SessionNotFound
+from tapster.actors.hosts.stored_log import StoredSessionLog
+from tapster.actors.library import Library, open_library
+from tapster.actors.providers import (
+    Failure,
+    Finish,
+    ModelRequest,
+    OpenAiSettings,
+    PreparedCall,
+    Provider,
+    Sink,
+    open_openai_provider,
+)
+from tapster.actors.scripts import open_regex_engine
+from tapster.actors.session import (
+    Assembled,
+    EmbeddedTavern,
+    Preview,
+    RequestRp,
+    RpAnswer,
+    SessionPorts,
+    Sessions,
+)
+from tapster.actors.session.alerts import RpAlerts
+from tapster.actors.session.cold import cold_preview
+from tapster.actors.session.embedded import embedded_key
+from tapster.actors.store import Store, StoreConfig, open_store
+from tapster.actors.system import SystemClock, SystemIds
+from tapster.actors.traces import TraceOutbox, open_trace_outbox
+from tapster.engine.ecma import Json
+from tapster.engine.errors import RequestError
+from tapster.engine.policy import RpIntent, Selection, card_bound_intent, command_intent, commit_rp, intent_of
+from tapster.runtime import Clock, Ids, Lifecycle, LogSink, Phase, Threads, open_supervisor
+
+ENGINE_THREADS: Final = 2
+"""Assemblies computed at once: the interpreter lets one run at a time, the second overlaps its native scans."""
+PROVIDER: Final = "default"
+
+
+class AgentRunning(RequestError):
+    """A selection can't be changed while its agent runs; ``code`` names the resource's kind."""
+
+    code = "AGENT_RUNNING"
+    kind = "Error"
+    status = 409
+
+
+@attrs.frozen
+class TapsterConfig:
+    """What a program decides when it opens Tapster.
+
+    Attributes:
+        provider: the model server; None means every request fails until one is set.
+        model: what to ask it for.
+        max_live_sessions: sessions awake at once.
+    """
+
+    store: StoreConfig
+    provider: OpenAiSettings | None = None
+    model: str = "default"
+    max_live_sessions: int = 2048
+
+    @classmethod
+    def in_directory(cls, directory: Path) -> TapsterConfig:
+        """The defaults over a data folder."""
+        return cls(StoreConfig(directory))
+
+
+def silent(level: str, event: str, **fields: object) -> None:
+    """A log sink that keeps nothing."""
+    del level, event, fields
+
+
+class NoProvider:
+    """Stands where a model server was not configured: every request says so."""
+
+    async def prepare(self, config: Mapping[str, Json]) -> PreparedCall:
+        """Nothing to fill in."""
+        return PreparedCall(config)
+
+    async def stream(self, request: ModelRequest, sink: Sink) -> None:
+        """Fail with what to do."""
+        message = "no model server is configured; set provider.url (TAPSTER_PROVIDER_URL) and provider.model"
+        sink(Finish("error", Failure("NO_ADAPTER", message)))
+
+
+@asynccontextmanager
+async def open_tapster(
+    config: TapsterConfig,
+    *,
+    clock: Clock | None = None,
+    ids: Ids | None = None,
+    log: LogSink = silent,
+    tools: ToolRegistry | None = None,
+    provider: Provider | None = None,
+) -> AsyncIterator[Tapster]:
+    """Tapster for the length of a block.
+
+    Args:
+        provider: takes the place of the configured model server.
+
+    Raises:
+        StoreError: the data can't be used; the message names it.
+    """
+    clock, ids = clock or SystemClock(), ids or SystemIds()
+    async with (
+        open_store(config.store, clock=clock) as store,
+        open_library(store, clock=clock, ids=ids) as library,
+        open_trace_outbox(store, log) as outbox,
+        open_supervisor(log) as supervisor,
+        _open_provider(config, provider) as model,
+        open_embedded_host(
+            StoredSessionLog(store),
+            {PROVIDER: model},
+            options=AgentOptions(PROVIDER, config.model, cwd=str(config.store.directory)),
+            tools=tools,
+            clock=clock,
+            ids=ids,
+            report=log,
+        ) as host,
+    ):
+        ports = SessionPorts(
+            library.sessions, outbox, open_regex_engine(), Threads("engine", ENGINE_THREADS), clock, ids
+        )
+        sessions = Sessions(supervisor, ports, max_live=config.max_live_sessions)
+        tavern = EmbeddedTavern(host, sessions, RpAlerts(clock, ids), log)
+        tavern.attach()
+        tapster = Tapster(config, store, library, outbox, sessions, host, tavern, ports)
+        tapster.lifecycle.advance(Phase.READY)
+        for warning in store.warnings:
+            log("warning", "store.started-without", code=warning.code, subject=warning.subject)
+        try:
+            yield tapster
+        finally:
+            tapster.lifecycle.advance(Phase.STOPPING)
+
+
+@asynccontextmanager
+async def _open_provider(config: TapsterConfig, given: Provider | None) -> AsyncIterator[Provider]:
+    if given is not None:
+        yield given
+    elif config.provider is None:
+        yield NoProvider()
+    else:
+        async with open_openai_provider(config.provider) as provider:
+            yield provider
+
+
+@final
+@attrs.define(eq=False)
+class Tapster:
+    """The open runtime; made by ``open_tapster``."""
+
+    config: TapsterConfig
+    store: Store
+    library: Library
+    outbox: TraceOutbox
+    sessions: Sessions
+    host: EmbeddedHost
+    tavern: EmbeddedTavern
+    ports: SessionPorts
+    lifecycle: Lifecycle = attrs.field(factory=Lifecycle)
+
+    async def open_session(self, session_id: str) -> AgentHandle:
+        """The session, woken if it sleeps.
+
+        Raises:
+            SessionNotFound: there is none of that id.
+            Draining: a shutdown has begun.
+            TapsterError: a part of its start failed.
+        """
+        self.lifecycle.admit()
+        return await self.host.open(session_id)
+
+    async def create_session(self, session_id: str | None = None) -> AgentHandle:
+        """A new session.
+
+        Raises:
+            SessionExists: the id is taken.
+            Draining: a shutdown has begun.
+            TapsterError: a part of its start failed; nothing of it is kept.
+        """
+        self.lifecycle.admit()
+        return await self.host.create(session_id)
+
+    async def preview(self, session_id: str, draft: str | None = None) -> Assembled:
+        """What a session would send now (with a draft message, if one is given); nothing is recorded or changed.
+
+        A session that sleeps isn't woken, and one that the host doesn't know is taken as empty.
+        """
+        self.lifecycle.admit()
+        key = embedded_key(session_id)
+        agent = self.host.agent(session_id)
+        if agent is not None:
+            answer: Assembled = await self.sessions.ask(key, agent.session, Preview(draft))
+            return answer
+        return await cold_preview(key, await self._cold(session_id), self.ports, draft)
+
+    async def history(self, session_id: str) -> Inspection:
+        """One cold look at a session's log; it wakes nobody.
+
+        Raises:
+            SessionNotFound: the history is gone.
+        """
+        return await self.host.session(session_id).inspect()
+
+    async def select(self, session_id: str, patch: Mapping[str, Json]) -> Selection:
+        """Bind resources to a session; a card that comes or goes may switch RP mode.
+
+        Raises:
+            AgentRunning: the session's agent is at work.
+            ResourceNotFound: something named doesn't exist; nothing was written.
+        """
+        self._refuse_running(session_id, patch)
+        key = embedded_key(session_id)
+        before = await self.library.selections.get(key)
+        after = await self.library.selections.select(key, patch)
+        await self._follow_card(session_id, before, after)
+        return after
+
+    async def roleplay(self, session_id: str, active: bool | None = None) -> RpAnswer:
+        """RP mode of a session; a bool switches it as ``/rp`` and ``/rp off`` do."""
+        wanted = None if active is None else command_intent(on=active)
+        return await self._request_rp(session_id, wanted)
+
+    def is_running(self, session_id: str) -> bool:
+        """Whether the session's agent is at work."""
+        agent = self.host.agent(session_id)
+        return agent is not None and agent.status.value == "running"
+
+    def _refuse_running(self, session_id: str, patch: Mapping[str, Json]) -> None:
+        if not self.is_running(session_id):
+            return
+        kinds = (
+            ("presetId", "PRESET"),
+            ("characterCardId", "CHARACTER"),
+            ("character", "CHARACTER"),
+            ("userId", "USER"),
+            ("worldBookIds", "WORLD_BOOK"),
+        )
+        kind = next((word for member, word in kinds if member in patch), "SESSION")
+        raise AgentRunning(
+            f"session {session_id} is answering; wait until it is idle or cancel it", code=f"{kind}_AGENT_RUNNING"
+        )
+
+    async def _follow_card(self, session_id: str, before: Selection, after: Selection) -> None:
+        bound = await self.library.sessions.bound(embedded_key(session_id))
+        intent = card_bound_intent(
+            after.rp,
+            previous=before.character_card_id,
+            card=after.character_card_id,
+            follow=bound.follow_character,
+        )
+        if intent is not None:
+            await self._request_rp(session_id, intent)
+
+    async def _request_rp(self, session_id: str, wanted: RpIntent | None) -> RpAnswer:
+        key = embedded_key(session_id)
+        agent = self.host.agent(session_id)
+        if agent is None:
+            return await self._stored_rp(session_id, wanted)
+        answer: RpAnswer = await self.sessions.ask(key, agent.session, RequestRp(wanted))
+        if answer.sandbox is not None:
+            handle = await self.host.open(session_id)
+            await handle.append("sandbox/mode", {"mode": answer.sandbox})
+        return answer
+
+    async def _stored_rp(self, session_id: str, wanted: RpIntent | None) -> RpAnswer:
+        """Without a live agent the stored state is written directly."""
+        key = embedded_key(session_id)
+        stored = (await self.library.selections.get(key)).rp
+        if wanted is None or intent_of(stored) == wanted:
+            return RpAnswer("noop", stored)
+        commit = commit_rp(stored, wanted, None)
+        await self.library.selections.save_rp(key, commit.state)
+        return RpAnswer("committed", commit.state)
+
+    async def _cold(self, session_id: str) -> HostSession | None:
+        session = self.host.session(session_id)
+        try:
+            await session.header()
+        except SessionNotFound:
+            return None
+        return session
