@@ -94,6 +94,16 @@ class KeywordIndex:
                 hits[number] = span
         return hits
 
+    def bare_scan(self, text: str) -> int:
+        """How many matches the automatons report, each place counted: the yardstick of ``benchmarks/activation``."""
+        lowered = text.lower()
+        pairs = ((self._folded, lowered), (self._exact, text))
+        return sum(
+            len(shard.automaton.find_matches_as_indexes(searched, overlapping=True))
+            for shards, searched in pairs
+            for shard in shards
+        )
+
 
 def compile_keywords(keywords: Sequence[Keyword]) -> KeywordIndex:
     """The index of some keywords; repeats are allowed and each gets its own number."""

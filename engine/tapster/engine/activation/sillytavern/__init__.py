@@ -1,10 +1,10 @@
 """Activation in mode ``sillytavern``: what SillyTavern does, exactly or with its plain defects repaired."""
 
-from .buffer import KeyPlace as KeyPlace
 from .compiled import CompiledScanBook as CompiledScanBook
 from .compiled import compile_scan_book as compile_scan_book
 from .compiled import compile_scan_book_in_parts as compile_scan_book_in_parts
 from .compiled import scan_entries as scan_entries
+from .decision import KeyPlace as KeyPlace
 from .decision import ScanDecision as ScanDecision
 from .entry import EntryFilter as EntryFilter
 from .entry import MatchSource as MatchSource

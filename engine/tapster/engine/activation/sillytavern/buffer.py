@@ -7,7 +7,7 @@ Source: the vectors' README, "Scanned text"; areas scan_depth, match_sources, sc
 """
 
 from collections.abc import Callable, Iterable
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import attrs
 
@@ -18,28 +18,13 @@ from tapster.engine.text.keyword_index import Hits, Keyword, Span, find_keyword
 from tapster.engine.text.ports import RegexEngine, ScriptBudgetExceeded
 
 from .compiled import CompiledScanBook
+from .decision import KeyPlace, PlaceKind
 from .entry import SOURCES, MatchSource, ScanEntry
 from .keys import SEGMENT_MARK, ScanKey, is_pattern, split_pattern
 from .settings import ScanInput, ScanMessage
 
-PlaceKind = Literal["message", "source", "injection", "recursion", "none"]
 JOINER = "\n" + SEGMENT_MARK
 Expand: TypeAlias = Callable[[str], str]
-
-
-@attrs.frozen
-class KeyPlace:
-    """A key that matched, and where: code points of that text (of a message's own text: a name in front is negative).
-
-    ``label`` is the message's index from the oldest, the name of the extra text or injection, or the number of the
-    recursion text; ``none`` is a key that is blank and matches anything.
-    """
-
-    key: str
-    kind: PlaceKind
-    label: int | str
-    start: int
-    end: int
 
 
 @attrs.frozen
@@ -74,9 +59,12 @@ class _Reach:
 class ScanBuffer:
     """The texts of one scan and what the books' keys found in them."""
 
-    def __init__(self, given: ScanInput, regex: RegexEngine | None, expand: Expand) -> None:
+    def __init__(
+        self, given: ScanInput, regex: RegexEngine | None, expand: Expand, checkpoint: Callable[[], None]
+    ) -> None:
         self._regex = regex
         self._expand = expand
+        self._checkpoint = checkpoint
         self._settings = given.settings
         count = len(given.messages)
         newest = given.messages[: -limits.MAX_SCAN_DEPTH - 1 : -1]
@@ -152,6 +140,7 @@ class ScanBuffer:
     def _reach_down(self) -> None:
         wanted = min(max(self.depth, self._deepest), len(self.chat))
         for place in range(self._scanned, wanted):
+            self._checkpoint()
             for reach in self._reaches:
                 reach.note(reach.chat, place, reach.book.index.scan(self.chat[place].text))
         self._scanned = max(self._scanned, wanted)

@@ -12,6 +12,7 @@ from tapster.engine import limits
 from tapster.engine.formats.world_books import WorldBook
 from tapster.engine.text.keyword_index import Keyword, KeywordIndex, compile_in_parts
 
+from .decision import InactiveReason, ScanDecision
 from .entry import ACTIVATE, MatchSource, ScanEntry, entry_of, read_entry
 from .keys import ScanKey, read_key
 
@@ -34,6 +35,9 @@ class CompiledScanBook:
         deepest: the largest scan depth an entry asks for itself, 0 when none does.
         sources: the extra texts some entry is matched against.
         lacks_order: some entry has no order.
+        delay_levels: the recursion levels that entries wait for.
+        misses: the decision on each entry when no primary key matches.
+        always_scanned: whether nothing but its keys can keep an entry out.
     """
 
     name: str
@@ -47,6 +51,9 @@ class CompiledScanBook:
     deepest: int
     sources: frozenset[MatchSource]
     lacks_order: bool
+    delay_levels: frozenset[float]
+    misses: tuple[ScanDecision, ...]
+    always_scanned: tuple[bool, ...]
 
     def keyword(self, entry: ScanEntry, text: str) -> Keyword:
         """A plain key of an entry as something to look for."""
@@ -102,6 +109,9 @@ def compile_scan_book_in_parts(
         max((entry.scan_depth or 0 for entry in entries), default=0),
         frozenset(source for entry in entries for source in entry.sources),
         any(math.isnan(entry.order) for entry in entries),
+        frozenset(entry.delay_level for entry in entries if entry.delay_level),
+        tuple(ScanDecision(entry, False, _miss(entry, keys[place])) for place, entry in enumerate(entries)),
+        tuple(map(_is_always_scanned, entries)),
     )
 
 
@@ -124,6 +134,16 @@ def _keyword(entry: ScanEntry, text: str, case_sensitive: bool, match_whole_word
         case_sensitive if entry.case_sensitive is None else entry.case_sensitive,
         match_whole_words if entry.whole_words is None else entry.whole_words,
     )
+
+
+def _miss(entry: ScanEntry, keys: EntryKeys) -> InactiveReason:
+    if entry.vectorized:
+        return "needs_external_match"
+    return "no_usable_key" if all(key.blank for key in keys.primary) else "no_key_match"
+
+
+def _is_always_scanned(entry: ScanEntry) -> bool:
+    return not (entry.disabled or entry.triggers or entry.filter or entry.delay or entry.delay_level or entry.cooldown)
 
 
 def _is_open(entry: ScanEntry, keys: EntryKeys) -> bool:

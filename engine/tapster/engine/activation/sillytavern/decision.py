@@ -9,9 +9,9 @@ import attrs
 
 from tapster.engine.ecma import Json
 
-from .buffer import KeyPlace
 from .entry import ScanEntry
 
+PlaceKind = Literal["message", "source", "injection", "recursion", "none"]
 ActiveReason = Literal["primary_key", "secondary_keys", "constant", "sticky", "decorator", "forced"]
 InactiveReason = Literal[
     "no_key_match",
@@ -33,6 +33,21 @@ InactiveReason = Literal[
     "max_recursion_steps",
     "duplicate_book",
 ]
+
+
+@attrs.frozen
+class KeyPlace:
+    """A key that matched, and where: code points of that text (of a message's own text: a name in front is negative).
+
+    ``label`` is the message's index from the oldest, the name of the extra text or injection, or the number of the
+    recursion text; ``none`` is a key that is blank and matches anything.
+    """
+
+    key: str
+    kind: PlaceKind
+    label: int | str
+    start: int
+    end: int
 
 
 @attrs.frozen

@@ -11,7 +11,7 @@ from .entry import ScanEntry
 from .ports import ScanVariables
 from .settings import ScanInput
 from .timed import TimedState
-from .verdict import Rules, ScanState, miss_reason
+from .verdict import Rules, ScanState
 
 Place = tuple[int, int]
 """Index of a book among the scanned ones, and of an entry in it."""
@@ -75,8 +75,13 @@ class ScanResult:
     def decisions(self) -> Iterator[ScanDecision]:
         """The decision on every entry of every book, in book order."""
         for book, use in enumerate(self.scanned.books):
-            for index in range(len(use.compiled.entries)):
-                yield self.decision((book, index))
+            seen, misses = self.rules.seen(book), use.compiled.misses
+            for index, by_keys_only in enumerate(use.compiled.always_scanned):
+                place = (book, index)
+                if by_keys_only and index not in seen and place not in self.decided:
+                    yield misses[index]
+                else:
+                    yield self.decision(place)
         for use in self.given.books:
             if use not in self.scanned.books:
                 details = (("winner", use.copy_of),)
@@ -85,15 +90,14 @@ class ScanResult:
 
     def decision(self, place: Place) -> ScanDecision:
         """The decision on one entry, with where its keys matched."""
-        known = self.decided.get(place)
         compiled = self.scanned.books[place[0]].compiled
-        entry = compiled.entries[place[1]]
+        known = self.decided.get(place)
         if known is None:
-            barred = self.rules.barred(entry, ScanState.INITIAL, 0)
+            known = compiled.misses[place[1]]
+            barred = self.rules.barred(known.entry, ScanState.INITIAL, 0)
             if barred is not None:
-                return ScanDecision(entry, False, barred.reason, barred.details)
-            known = ScanDecision(entry, False, miss_reason(compiled, place[1]))
-            if not self.rules.was_seen(*place):
+                return ScanDecision(known.entry, False, barred.reason, barred.details)
+            if place[1] not in self.rules.seen(place[0]):
                 return known
         return self._out_of_passes(place, known) or self._with_places(place, known)
 

@@ -5,7 +5,7 @@ Source: the recorded behaviour in st_world_info.jsonl.
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import attrs
 
@@ -29,14 +29,19 @@ _TIERS = {
 _FIRST = {"chat": 0, "persona": 1}
 
 
+def _go_on_always() -> None:
+    """A checkpoint nobody waits at."""
+
+
 @attrs.frozen(eq=False)
 class ScanPorts:
-    """What a scan is given from outside."""
+    """What a scan is given from outside; ``checkpoint`` is called often and raises to end the scan."""
 
     draw: DrawPort
     count_tokens: TokenPort
     macros: MacroPort = no_macros
     regex: RegexEngine | None = None
+    checkpoint: Callable[[], None] = _go_on_always
 
 
 def scan_books(given: ScanInput, ports: ScanPorts) -> ScanResult:
@@ -58,7 +63,7 @@ class _Scan:
         self.key_texts: dict[str, str] = {}
         self.books = [use for use in given.books if use.copy_of is None]
         self.scanned = attrs.evolve(given, books=tuple(self.books))
-        self.buffer = ScanBuffer(self.scanned, ports.regex, self.expand_key)
+        self.buffer = ScanBuffer(self.scanned, ports.regex, self.expand_key, ports.checkpoint)
         entries = (entry for use in self.books for entry in use.compiled.entries)
         effects, self.timed = check_effects(given.timed, entries, len(given.messages))
         if given.dry_run and self.exact:
@@ -150,8 +155,7 @@ class _Scan:
         return found
 
     def _delay_levels(self) -> list[float]:
-        levels = {entry.delay_level for use in self.books for entry in use.compiled.entries if entry.delay_level}
-        return sorted(levels)
+        return sorted({level for use in self.books for level in use.compiled.delay_levels})
 
     def _candidates(self) -> list[Place]:
         """Book and entry index of what this pass looks at, in evaluation order."""
@@ -178,9 +182,9 @@ class _Scan:
 
     def _unsortable_ranks(self) -> dict[Place, int]:
         """The rank of every entry where some have no order: comparing with those decides nothing, as in a JS sort."""
-        places = [(book, index) for book, use in enumerate(self.books) for index in range(len(use.compiled.entries))]
         if not any(use.compiled.lacks_order for use in self.books):
             return {}
+        places = [(book, index) for book, use in enumerate(self.books) for index in range(len(use.compiled.entries))]
         places.sort(key=self._listed)
         places.sort(key=self._tier)
         tiers = [list(group) for _, group in itertools.groupby(places, key=self._tier)]
@@ -209,6 +213,7 @@ class _Scan:
             entry = self._entry(place)
             if place in self.failed or entry.name in self.active:
                 continue
+            self.ports.checkpoint()
             self.writer = entry.name
             verdict = self.rules.verdict(*place, self.state, self.level)
             self._decide(place, entry, verdict)

@@ -10,9 +10,9 @@ import attrs
 
 from tapster.engine.ecma import Json
 
-from .buffer import KeyPlace, ScanBuffer
+from .buffer import ScanBuffer
 from .compiled import CompiledScanBook
-from .decision import ActiveReason, InactiveReason
+from .decision import ActiveReason, InactiveReason, KeyPlace
 from .entry import ACTIVATE, AND_ALL, AND_ANY, DONT_ACTIVATE, NOT_ALL, NOT_ANY, ScanEntry
 from .settings import ScanInput
 from .timed import ActiveEffects
@@ -102,7 +102,7 @@ class Rules:
     def _by_keys(self, book: int, compiled: CompiledScanBook, index: int, recursion: bool) -> Verdict:
         entry, keys = compiled.entries[index], compiled.keys[index]
         if not any(self.buffer.find(book, entry, key, recursion=recursion) for key in keys.primary):
-            return Verdict(False, miss_reason(compiled, index))
+            return Verdict(False, compiled.misses[index].reason)
         if not entry.selective or not keys.secondary:
             return Verdict(True, "primary_key")
         found = (self.buffer.find(book, entry, key, recursion=recursion) is not None for key in keys.secondary)
@@ -116,9 +116,9 @@ class Rules:
         secondary = (self.buffer.find(book, entry, key, recursion=recursion) for key in keys.secondary)
         return tuple(filter(None, primary)), tuple(filter(None, secondary))
 
-    def was_seen(self, book: int, index: int) -> bool:
-        """Whether a primary key of an entry stands in any text, seen by the entry or not."""
-        return index in self.buffer.touched(book)
+    def seen(self, book: int) -> set[int]:
+        """Indices of the entries of a book one of whose primary keys stands in any text, seen by them or not."""
+        return self.buffer.touched(book)
 
     def score(self, book: int, entry: ScanEntry, *, recursion: bool) -> int:
         """How many keys of an entry match; only positive logic counts secondary ones."""
@@ -143,11 +143,3 @@ def logic_passes(logic: Json, found: Iterable[bool]) -> bool:
     if logic == NOT_ANY:
         return not any(found)
     return logic == AND_ALL and all(found)
-
-
-def miss_reason(compiled: CompiledScanBook, index: int) -> InactiveReason:
-    """Why an entry without a matching primary key is out."""
-    entry, keys = compiled.entries[index], compiled.keys[index]
-    if entry.vectorized:
-        return "needs_external_match"
-    return "no_usable_key" if all(key.blank for key in keys.primary) else "no_key_match"

@@ -7,6 +7,7 @@ Source: spec/activation §5.1.
 """
 
 from collections.abc import Generator
+from typing import Literal, TypeAlias
 
 import attrs
 
@@ -18,11 +19,22 @@ from tapster.engine.text.keyword_index import Keyword, KeywordIndex, compile_in_
 from .evaluate import EntryPlan, Evaluation, MatchDefaults, evaluate_plan, plan_entry
 from .options import uid_text
 
+GroupRule: TypeAlias = Literal["override", "weight", "score"]
+
 
 class RuntimeEntryLimit(SourceError):
     """A book has more entries than one run may inspect."""
 
     code = "WORLD_BOOK_RUNTIME_ENTRY_LIMIT"
+
+
+@attrs.frozen
+class GroupLoss:
+    """Why an entry lost: its group, the candidate key of the winner, and what decided."""
+
+    group: str
+    winner: str
+    by: GroupRule
 
 
 @attrs.frozen
@@ -36,6 +48,7 @@ class Candidate:
     token_cost: int | None = None
     probability: float | None = None
     roll: float | None = None
+    lost: GroupLoss | None = None
 
     @property
     def index(self) -> int:

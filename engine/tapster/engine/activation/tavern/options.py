@@ -21,6 +21,8 @@ class Rolls:
 
     def of(self, candidate_key: str, entry: WorldBookEntry) -> float | None:
         """The number for one entry, or None when none was supplied."""
+        if not self.values:
+            return None
         for name in (candidate_key, uid_text(entry.uid)):
             value: Json = self.values.get(name)
             if is_number(value):

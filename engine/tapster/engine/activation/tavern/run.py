@@ -16,6 +16,10 @@ from .evaluate import Evaluation, evaluate_plan
 from .groups import losers
 from .options import ActivationOptions, clamp_roll, uid_text
 
+PROBABILITY_FAILED = "probability-failed"
+BUDGET_EXCEEDED = "budget-exceeded"
+_DROPPED = (PROBABILITY_FAILED, BUDGET_EXCEEDED)
+
 
 @attrs.frozen
 class BudgetUse:
@@ -48,17 +52,19 @@ def activate_book(
         index: _candidate(compiled, index, evaluation)
         for index, evaluation in _evaluations(compiled, text, options, regex).items()
     }
-    eligible = [outcome[index] for index in sorted(outcome, key=compiled.ranks.__getitem__)]
-    eligible = [candidate for candidate in eligible if candidate.evaluation.eligible]
-    lost = losers(eligible, options.group_rolls, options.use_group_scoring)
-    for index in lost:
-        outcome[index] = attrs.evolve(outcome[index], reason="inclusion-group-loser")
-    drawn = [_draw(candidate, options) for candidate in eligible if candidate.index not in lost]
-    accepted, dropped, budget = _spend(drawn, compiled, options)
-    outcome.update((candidate.index, candidate) for candidate in dropped)
-    for candidate in accepted:
-        outcome.pop(candidate.index, None)
-    return Activation(tuple(accepted), _rejected(compiled, outcome, accepted), budget)
+    ranked = sorted(outcome, key=compiled.ranks.__getitem__)
+    eligible = {index: outcome[index] for index in ranked if outcome[index].evaluation.eligible}
+    for index, loss in losers(eligible, options.group_rolls, options.use_group_scoring).items():
+        outcome[index] = attrs.evolve(eligible.pop(index), reason="inclusion-group-loser", lost=loss)
+    spending = _Spending(compiled, options)
+    for index, candidate in eligible.items():
+        outcome[index] = spending.settle(candidate)
+    accepted = [index for index in eligible if outcome[index].reason not in _DROPPED]
+    return Activation(
+        tuple(map(outcome.__getitem__, accepted)),
+        _rejected(compiled, outcome, accepted),
+        BudgetUse(spending.limit, spending.used),
+    )
 
 
 def _evaluations(
@@ -94,36 +100,34 @@ def _candidate(compiled: CompiledBook, index: int, evaluation: Evaluation) -> Ca
     return Candidate(still.key, still.entry, evaluation, evaluation.reason)
 
 
-def _draw(candidate: Candidate, options: ActivationOptions) -> Candidate:
-    entry = candidate.entry
-    chance = min(max(entry.probability, 0), 100) if entry.use_probability else 100
-    roll = clamp_roll(options.probability_rolls.of(candidate.key, entry))
-    failed = chance <= 0 or (chance < 100 and roll * 100 >= chance)
-    reason = "probability-failed" if failed else candidate.reason
-    return attrs.evolve(candidate, reason=reason, probability=chance, roll=roll)
+class _Spending:
+    """Chance and budget, entry by entry in rank order."""
 
+    def __init__(self, compiled: CompiledBook, options: ActivationOptions) -> None:
+        own = compiled.book.settings.token_budget
+        allowed = options.default_token_budget if own is None else own
+        self.limit = None if allowed is None else max(0, math.floor(allowed))
+        self.used = 0
+        self.options = options
 
-def _spend(
-    candidates: Sequence[Candidate], compiled: CompiledBook, options: ActivationOptions
-) -> tuple[list[Candidate], list[Candidate], BudgetUse]:
-    own = compiled.book.settings.token_budget
-    allowed = options.default_token_budget if own is None else own
-    limit = None if allowed is None else max(0, math.floor(allowed))
-    used = 0
-    accepted: list[Candidate] = []
-    dropped: list[Candidate] = []
-    for candidate in candidates:
-        if candidate.reason == "probability-failed":
-            dropped.append(candidate)
-            continue
-        cost = token_cost(candidate, options)
-        charged = 0 if candidate.entry.ignore_budget else cost
-        if charged and limit is not None and used + charged > limit:
-            dropped.append(attrs.evolve(candidate, reason="budget-exceeded", token_cost=cost))
-            continue
-        used += charged
-        accepted.append(attrs.evolve(candidate, token_cost=cost))
-    return accepted, dropped, BudgetUse(limit, used)
+    def settle(self, candidate: Candidate) -> Candidate:
+        """The candidate with its chance, roll and cost, and with the reason if one of them keeps it out."""
+        entry, evaluation = candidate.entry, candidate.evaluation
+        chance = min(max(entry.probability, 0), 100) if entry.use_probability else 100
+        roll = clamp_roll(self.options.probability_rolls.of(candidate.key, entry))
+        reason, cost = candidate.reason, None
+        if chance <= 0 or (chance < 100 and roll * 100 >= chance):
+            reason = PROBABILITY_FAILED
+        else:
+            cost = token_cost(candidate, self.options)
+            reason = self._charge(0 if entry.ignore_budget else cost) or reason
+        return Candidate(candidate.key, entry, evaluation, reason, cost, chance, roll)
+
+    def _charge(self, cost: int) -> str | None:
+        if cost and self.limit is not None and self.used + cost > self.limit:
+            return BUDGET_EXCEEDED
+        self.used += cost
+        return None
 
 
 def token_cost(candidate: Candidate, options: ActivationOptions) -> int:
@@ -134,12 +138,10 @@ def token_cost(candidate: Candidate, options: ActivationOptions) -> int:
     return max(1, math.ceil(utf16_length(candidate.entry.content) / 4))
 
 
-def _rejected(
-    compiled: CompiledBook, outcome: dict[int, Candidate], accepted: Sequence[Candidate]
-) -> tuple[Candidate, ...]:
+def _rejected(compiled: CompiledBook, outcome: dict[int, Candidate], accepted: Sequence[int]) -> tuple[Candidate, ...]:
     every: list[Candidate | None] = list(compiled.untouched)
     for index, candidate in outcome.items():
         every[index] = candidate
-    for candidate in accepted:
-        every[candidate.index] = None
-    return tuple(candidate for candidate in every if candidate is not None)
+    for index in accepted:
+        every[index] = None
+    return tuple([candidate for candidate in every if candidate is not None])
