@@ -41,3 +41,14 @@ from .render import lore_source as lore_source
 from .render import prompt_source as prompt_source
 from .render import render_combined as render_combined
 from .render import render_preset as render_preset
+from .tokens import COUNTERS as COUNTERS
+from .tokens import ESTIMATE as ESTIMATE
+from .tokens import WORDS as WORDS
+from .tokens import CounterChoice as CounterChoice
+from .tokens import NamedCounter as NamedCounter
+from .tokens import NoTokenCounter as NoTokenCounter
+from .tokens import TokenCount as TokenCount
+from .tokens import TokenCounter as TokenCounter
+from .tokens import choose_counter as choose_counter
+from .tokens import count_tokens as count_tokens
+from .tokens import own_counter as own_counter
