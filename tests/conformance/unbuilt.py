@@ -8,7 +8,6 @@ UNBUILT: frozenset[tuple[str, str]] = frozenset(
         ("assembler", "tavern_text.blocks"),
         ("tavern_api", "catalog.validate"),
         ("tavern_api", "export.jsonl"),
-        ("tavern_api", "http.v1"),
         ("tavern_api", "http.v2"),
         ("tavern_api", "http.v2.focus"),
         ("tavern_api", "import.context"),

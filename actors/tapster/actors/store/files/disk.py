@@ -29,7 +29,6 @@ Change: TypeAlias = bytes | Appended | None
 """A file's new content, an addition, or None for its removal."""
 
 
-@final
 @attrs.frozen
 class Disk:
     """Reads and changes the files of one data folder; every change is durable when its call returns."""

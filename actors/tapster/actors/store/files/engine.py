@@ -8,7 +8,7 @@ Source: design §5, spec/resources §1.
 
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, final
@@ -59,7 +59,7 @@ class FilesEngine:
         *,
         retention: Retention | None = None,
         home_host: str = HOME_HOST,
-        disk: type[Disk] = Disk,
+        disk: Callable[[Path, AtomicWriter], Disk] = Disk,
     ) -> None:
         """Take the writer's lock, complete what a crash interrupted, set aside what can't be read.
 
@@ -174,8 +174,7 @@ class FilesEngine:
         paths += sorted((self._root / "chats").glob("*.json")) if (self._root / "chats").is_dir() else []
         for path in paths:
             try:
-                value = self._staging.load(path)
-                if value is None or is_record(value):
+                if self._staging.read(path) is None or is_record(self._staging.load(path)):
                     continue
                 problem = f"{path.name} doesn't hold an object"
             except ReadFailed as error:

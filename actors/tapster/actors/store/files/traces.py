@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import final
 
+import attrs
+
 from tapster.engine.ecma import Json, utf8
 from tapster.engine.errors import StoreError
 from tapster.engine.limits import AUDIT_READ_BYTES, TRACE_READ_BYTES
@@ -33,6 +35,36 @@ SNAPSHOT_SCHEMA = 3
 
 
 @final
+class LegacyTraces:
+    """The older read-only files of a data folder, whole in memory."""
+
+    def __init__(self, folder: Path) -> None:
+        """Read the files; missing ones are empty.
+
+        Raises:
+            StoreError: the schema-3 file is unreadable.
+        """
+        snapshots = read_if_present(folder / SNAPSHOTS_FILE, TRACE_READ_BYTES)
+        self._snapshots = read_rows(snapshots, SNAPSHOT_SCHEMA, SNAPSHOTS_FILE)
+        self.warnings: tuple[str, ...] = ()
+        self._audits = self._open_audits(folder / AUDITS_FILE)
+
+    def rows(self, session_id: str) -> TraceSources:
+        """The older rows of a session."""
+        return TraceSources(
+            snapshots=[row for row in self._snapshots if row["sessionId"] == session_id],
+            audits=self._audits.sessions.get(session_id, ()),
+        )
+
+    def _open_audits(self, path: Path) -> AuditBook:
+        try:
+            return open_audits(read_if_present(path, AUDIT_READ_BYTES))
+        except StoreError as error:
+            self.warnings = (error.message,)
+            return AuditBook()
+
+
+@final
 class TraceFiles:
     """The trace records of one data folder, whole in memory; used by one thread at a time."""
 
@@ -45,10 +77,7 @@ class TraceFiles:
         self._target = folder / RECORDS_FILE
         self._writer = writer
         self._book = open_book(read_if_present(self._target, TRACE_READ_BYTES), limits)
-        snapshots = read_if_present(folder / SNAPSHOTS_FILE, TRACE_READ_BYTES)
-        self._snapshots = read_rows(snapshots, SNAPSHOT_SCHEMA, SNAPSHOTS_FILE)
-        self.warnings: tuple[str, ...] = ()
-        self._audits = self._open_audits(folder / AUDITS_FILE)
+        self.legacy = LegacyTraces(folder)
 
     @property
     def book(self) -> TraceBook:
@@ -65,23 +94,12 @@ class TraceFiles:
 
     def sources(self, session_id: str) -> TraceSources:
         """Everything that an answer about a session reads."""
-        return TraceSources(
-            records=self._book.session(session_id),
-            snapshots=[row for row in self._snapshots if row["sessionId"] == session_id],
-            audits=self._audits.sessions.get(session_id, ()),
-        )
+        return attrs.evolve(self.legacy.rows(session_id), records=self._book.session(session_id))
 
     def _save(self, book: TraceBook) -> None:
         # The file first: what memory answers with must have survived.
         self._writer.write(self._target, utf8(book.to_text()))
         self._book = book
-
-    def _open_audits(self, path: Path) -> AuditBook:
-        try:
-            return open_audits(read_if_present(path, AUDIT_READ_BYTES))
-        except StoreError as error:
-            self.warnings = (error.message,)
-            return AuditBook()
 
 
 @final

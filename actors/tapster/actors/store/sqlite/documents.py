@@ -22,9 +22,12 @@ class SqliteDocuments:
         self._connection = connection
 
     def get(self, key: DocumentKey) -> Document | None:
-        row = self._connection.execute(
-            f"SELECT body, revision, updated_at FROM documents {_WHERE}", (key.collection, key.scope, key.name)
-        ).fetchone()
+        try:
+            row = self._connection.execute(
+                f"SELECT body, revision, updated_at FROM documents {_WHERE}", (key.collection, key.scope, key.name)
+            ).fetchone()
+        except sqlite3.OperationalError as error:
+            raise ReadFailed(f"the stored document {key} can't be read: {error}") from error
         return None if row is None else _document(key, row)
 
     def put(self, key: DocumentKey, value: Json, *, base: Base, now: int) -> Document:
