@@ -9,7 +9,7 @@ from .connection import Connect
 from .schema import APPLICATION_ID, MIGRATIONS
 
 
-def check_owner(connection: sqlite3.Connection, path: Path) -> int:
+def check_owner(connection: sqlite3.Connection, path: Path, known: int = len(MIGRATIONS)) -> int:
     """The schema version of a Tapster database, 0 for a new file.
 
     Raises:
@@ -21,9 +21,9 @@ def check_owner(connection: sqlite3.Connection, path: Path) -> int:
     tables = int(connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0])
     if application != APPLICATION_ID and (application or version or tables):
         raise StoreCorrupt(f"{path.name} is a database of another program; nothing was changed: choose another file")
-    if version > len(MIGRATIONS):
+    if version > known:
         raise StoreTooNew(
-            f"{path.name} has schema {version}, this version of Tapster knows up to {len(MIGRATIONS)}: upgrade Tapster"
+            f"{path.name} has schema {version}, this version of Tapster knows up to {known}: upgrade Tapster"
         )
     return version
 
@@ -33,7 +33,7 @@ def migrate(connection: sqlite3.Connection, path: Path, migrations: tuple[str, .
 
     The connection has foreign keys off while it runs, as SQLite asks for when tables are rebuilt.
     """
-    version = check_owner(connection, path)
+    version = check_owner(connection, path, len(migrations))
     if version == len(migrations):
         return None
     backup = back_up(connection, path, version) if version else None
