@@ -28,7 +28,7 @@ from tapster.engine.text.regex_scripts import RegexScript
 from .build import Built, build
 from .content import CHAT
 from .group import witnessed
-from .history import visible_messages
+from .history import HISTORY, visible_messages
 from .itemise import Itemisation, itemise
 from .lore import lore_without_slot, place_lore
 from .macros import MacroSession
@@ -167,14 +167,15 @@ def _named_error(built: Built, given: AssemblyInput) -> MandatoryPromptsExceedCo
 
 
 def _dropped(given: AssemblyInput, built: Built) -> Iterable[Fact]:
-    """A fact for each visible message that is not in the request although the history has its place."""
-    if built.prompts.index("chatHistory") < 0:
+    """A fact for each message that is too old to fit: those before the oldest one that was sent."""
+    if built.prompts.index(HISTORY) < 0:
         return
-    sent = {
-        span.origin.item for item in built.items for span in item.message.content.spans if span.origin.source == CHAT
-    }
+    spans = (span for item in built.items for span in item.message.content.spans)
+    sent = {span.origin.item for span in spans if span.origin.source == CHAT}
     for index, message in enumerate(visible_messages(given)):
-        if message.text and message.label not in sent:
+        if message.label in sent:
+            return
+        if message.text:
             yield Fact(message_label(message, index), "context_budget")
 
 

@@ -9,7 +9,7 @@ from tapster.engine.profile.tokens import TokenCounter
 from .collection import Prepared, PromptCollection, collect_prompts
 from .content import Content, join_filled, prompt_origin
 from .examples import ExamplePlan, example_dialogues
-from .history import HISTORY, Continuation, chat_messages, continuation, place_history
+from .history import HISTORY, chat_messages, place_history, prefilled
 from .injections import inject, injected_texts, note_content
 from .model import AssemblyInput, Macros, Message, Position
 from .slots import Collection, Item, MandatoryPromptsExceedContext, Slots
@@ -31,16 +31,12 @@ _NEVER_CUSTOM: Final = _FIXED | {*_BEFORE_CUSTOM, *_LATER, _EXAMPLES, HISTORY, "
 class Built:
     """A finished request.
 
-    ``items`` are all messages before squashing, ``kept`` the number of history messages (injected texts included)
-    that fit, ``history`` those messages, newest first. ``error`` is set when fixed prompts didn't fit: then the
-    messages are what had been placed until then. ``largest_prompt`` is the fixed prompt that takes most tokens, and
-    how many.
+    ``items`` are all messages before squashing. ``error`` is set when fixed prompts didn't fit: then the messages are
+    what had been placed until then. ``largest_prompt`` is the fixed prompt that takes most tokens, and how many.
     """
 
     messages: tuple[Message, ...]
     items: tuple[Item, ...]
-    history: tuple[Message, ...]
-    kept: int
     prompts: PromptCollection
     budget_left: int
     largest_prompt: tuple[str, int]
@@ -62,7 +58,7 @@ def build(given: AssemblyInput, macros: Macros, counter: TokenCounter) -> Built:
     items = slots.items()
     messages = tuple(item.message for item in items)
     sent = squash(messages) if given.preset.squash_system_messages else sent_messages(messages)
-    return Built(sent, items, builder.history, builder.kept, prompts, slots.budget, builder.largest(), error)
+    return Built(sent, items, prompts, slots.budget, builder.largest(), error)
 
 
 class _Builder:
@@ -75,10 +71,8 @@ class _Builder:
         self._macros = macros
         self._prompts = prompts
         self._slots = slots
-        self._continuation: Continuation | None = continuation(given, chat[0] if chat else None, macros)
-        self._chat = chat[1:] if self._continuation else chat
-        self.history: tuple[Message, ...] = ()
-        self.kept = 0
+        self._prefill = prefilled(given, chat[0] if chat else None)
+        self._chat = chat[1:] if self._prefill else chat
 
     def run(self) -> None:
         self._slots.budget -= 0 if self._given.repaired else REPLY_RESERVE
@@ -90,15 +84,15 @@ class _Builder:
             self._place(identifier)
         self._place_beside_main()
         texts = injected_texts(self._given, self._macros.expand)
-        self.history = inject(self._chat, self._prompts.prompts, texts)
+        history = inject(self._chat, self._prompts.prompts, texts)
         if self._given.preferences.pin_examples:
             self._place_examples()
-            self._place_history()
-        else:
-            self._place_history()
+        place_history(self._slots, self._prompts, self._given, history, self._macros)
+        if not self._given.preferences.pin_examples:
             self._place_examples()
         self._slots.free(*controls)
-        self._place_end(controls)
+        if controls:
+            self._slots.add(Collection("controlPrompts", controls))
 
     def _place(self, identifier: str) -> None:
         index = self._prompts.index(identifier)
@@ -138,16 +132,7 @@ class _Builder:
         messages = []
         if wanted is not None and (prompt := self._prompts.get(wanted)) is not None and prompt.content:
             messages.append(Message(prompt.role, prompt.content, wanted))
-        tail = self._continuation
-        if tail is not None and tail.nudge is None:
-            messages.append(tail.message)
-        return messages
-
-    def _place_history(self) -> None:
-        tail = self._continuation
-        if tail is not None and tail.nudge is not None and self._prompts.index(HISTORY) >= 0:
-            self._slots.reserve(tail.message, tail.nudge)
-        self.kept = place_history(self._slots, self._prompts, self._given, self.history, self._macros)
+        return messages if self._prefill is None else [*messages, self._prefill]
 
     def _place_examples(self) -> None:
         place = self._prompts.index(_EXAMPLES)
@@ -162,14 +147,6 @@ class _Builder:
                 break
             for message in (plan.announcement, *dialogue):
                 self._slots.insert(message, _EXAMPLES)
-
-    def _place_end(self, controls: list[Message]) -> None:
-        tail = self._continuation
-        if tail is not None and tail.nudge is not None and self._prompts.index(HISTORY) >= 0:
-            self._slots.free(tail.message, tail.nudge)
-            self._slots.add(Collection("continueNudge", [tail.message, tail.nudge]))
-        if controls:
-            self._slots.add(Collection("controlPrompts", controls))
 
 
 def _is_custom(prompt: Prepared) -> bool:

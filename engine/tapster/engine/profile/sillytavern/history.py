@@ -1,7 +1,7 @@
 """The chat's messages as they are sent: roles, names, and the newest ones that fit."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -48,25 +48,11 @@ def sent_name(name: str) -> str:
     return name if _VALID_NAME.fullmatch(name) else _UNSAFE.sub("_", name)[:_NAME_LENGTH]
 
 
-@attrs.frozen
-class Continuation:
-    """The message that a continue type takes out of the history, and the nudge that follows it."""
-
-    message: Message
-    nudge: Message | None
-
-
-def continuation(given: AssemblyInput, newest: Message | None, macros: Macros) -> Continuation | None:
-    """What a ``continue`` puts at the very end, or None for other types."""
-    if given.type != "continue" or newest is None:
+def prefilled(given: AssemblyInput, newest: Message | None) -> Message | None:
+    """The message that a prefilling ``continue`` takes from the chat to the very end, or None."""
+    if given.type != "continue" or not given.preset.continue_prefill or newest is None:
         return None
-    if given.preset.continue_prefill:
-        named = sent_name(newest.name) if given.preset.names == Names.COMPLETION and newest.name else None
-        return Continuation(attrs.evolve(newest, identifier="continuePrefill", name=named), None)
-    content = newest.content.expanded(macros.expand)
-    nudge = given.preset.continue_nudge.replace("{{lastChatMessage}}", trim(content.text))
-    prepared = Content.of(nudge, prompt_origin("continue_nudge_prompt")).expanded(macros.expand)
-    return Continuation(attrs.evolve(newest, content=content, name=None), Message("system", prepared, "continueNudge"))
+    return attrs.evolve(newest, identifier="continuePrefill", name=_sent_name(newest, given))
 
 
 def place_history(
@@ -75,35 +61,69 @@ def place_history(
     given: AssemblyInput,
     messages: Sequence[Message],
     macros: Macros,
-) -> int:
-    """Put the newest messages that fit, oldest first; how many of the given ones went in.
+) -> None:
+    """Put the newest messages that fit into the history's place, oldest first.
 
     Args:
         messages: newest first, injected texts among them.
     """
     place = prompts.index(HISTORY)
     if place < 0:
-        return 0
+        return
     slots.add(Collection(HISTORY), place)
-    announcement = _announcement(given, macros)
-    slots.reserve(announcement)
-    nudge = _group_nudge(prompts, given)
-    if nudge is not None:
-        slots.reserve(nudge)
-    _stand_in(slots, given, messages)
-    sent = 0
-    for index, message in enumerate(messages):
-        prepared = _prepared(message, f"chatHistory-{len(messages) - index}", given, macros.expand)
+    around = _Around(_announcement(given, macros), _group_nudge(prompts, given), *_continued(given, messages, macros))
+    slots.reserve(*around.all())
+    listed = [message for message in messages if message is not around.taken]
+    _stand_in(slots, given, listed)
+    for index, message in enumerate(listed):
+        prepared = attrs.evolve(
+            message,
+            content=message.content.expanded(macros.expand),
+            identifier=f"chatHistory-{len(listed) - index}",
+            name=_sent_name(message, given),
+        )
         if not slots.can_afford(prepared):
             break
         slots.insert(prepared, HISTORY, "start")
-        sent += 1
-    slots.free(announcement)
-    slots.insert(announcement, HISTORY, "start")
-    if nudge is not None:
-        slots.free(nudge)
-        slots.insert(nudge, HISTORY, "end")
-    return sent
+    around.place(slots)
+
+
+@attrs.frozen
+class _Around:
+    """What stands around the history; room is kept for it before any message goes in."""
+
+    announcement: Message
+    group_nudge: Message | None
+    taken: Message | None
+    tail: tuple[Message, ...]
+
+    def all(self) -> list[Message]:
+        return [message for message in (self.announcement, self.group_nudge, *self.tail) if message is not None]
+
+    def place(self, slots: Slots) -> None:
+        slots.free(*self.all())
+        slots.insert(self.announcement, HISTORY, "start")
+        if self.group_nudge is not None:
+            slots.insert(self.group_nudge, HISTORY, "end")
+        if self.tail:
+            slots.add(Collection("continueNudge", list(self.tail)))
+
+
+def _continued(
+    given: AssemblyInput, messages: Sequence[Message], macros: Macros
+) -> tuple[Message | None, tuple[Message, ...]]:
+    """For a ``continue`` with a nudge: the chat's newest message, and what it becomes behind everything."""
+    newest = next((message for message in messages if not message.injected), None)
+    if given.type != "continue" or given.preset.continue_prefill or newest is None:
+        return None, ()
+    content = newest.content.expanded(macros.expand)
+    nudge = given.preset.continue_nudge.replace("{{lastChatMessage}}", trim(content.text))
+    prepared = Content.of(nudge, prompt_origin("continue_nudge_prompt")).expanded(macros.expand)
+    return newest, (attrs.evolve(newest, content=content, name=None), Message("system", prepared, "continueNudge"))
+
+
+def _sent_name(message: Message, given: AssemblyInput) -> str | None:
+    return sent_name(message.name) if given.preset.names == Names.COMPLETION and message.name else None
 
 
 def _announcement(given: AssemblyInput, macros: Macros) -> Message:
@@ -127,8 +147,3 @@ def _stand_in(slots: Slots, given: AssemblyInput, messages: Sequence[Message]) -
         message = Message("user", content, "emptyUserMessageReplacement")
         if slots.can_afford(message):
             slots.insert(message, HISTORY)
-
-
-def _prepared(message: Message, identifier: str, given: AssemblyInput, expand: Callable[[str], str]) -> Message:
-    named = sent_name(message.name) if given.preset.names == Names.COMPLETION and message.name else None
-    return attrs.evolve(message, content=message.content.expanded(expand), identifier=identifier, name=named)

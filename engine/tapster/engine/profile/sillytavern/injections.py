@@ -28,14 +28,13 @@ def note_content(given: AssemblyInput) -> Content:
     if not note_is_due(given):
         return Content()
     note = Content.of(given.note.text, Origin(AUTHORS_NOTE))
-    lore = given.lore
+    persona, lore = Content.of(given.persona.description, Origin(PERSONA)), given.lore
+    if persona and given.persona.position == PersonaPosition.TOP_OF_NOTE:
+        note = join("\n", [persona, note])
+    if persona and given.persona.position == PersonaPosition.BOTTOM_OF_NOTE:
+        note = join("\n", [note, persona])
     if lore.note_top or lore.note_bottom:
         note = _stripped_break(join("\n", [join("\n", lore.note_top), note, join("\n", lore.note_bottom)]))
-    persona = Content.of(given.persona.description, Origin(PERSONA))
-    if persona and given.persona.position == PersonaPosition.TOP_OF_NOTE:
-        return join("\n", [persona, note])
-    if persona and given.persona.position == PersonaPosition.BOTTOM_OF_NOTE:
-        return join("\n", [note, persona])
     return note
 
 
@@ -121,7 +120,7 @@ def _at_depth(prompts: Sequence[Prepared], texts: Sequence[Injected]) -> list[Me
             others = [t.content for t in texts if t.role == role] if order == DEFAULT_INJECTION_ORDER else []
             content = join_filled("\n", [own, join("\n", others).trimmed()])
             if content:
-                messages.append(Message(role, content))
+                messages.append(Message(role, content, injected=True))
     return messages
 
 

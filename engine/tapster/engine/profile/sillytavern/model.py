@@ -260,12 +260,13 @@ class AssemblyInput:
 
 @attrs.frozen
 class Message:
-    """One message on its way into the request."""
+    """One message on its way into the request; ``injected`` ones stand among the chat's but aren't of it."""
 
     role: Role
     content: Content
     identifier: str | None = None
     name: str | None = None
+    injected: bool = False
 
     def to_json(self) -> Json:
         """The message as a chat-completion API takes it."""
