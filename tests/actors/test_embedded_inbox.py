@@ -264,6 +264,44 @@ async def test_cancelled_tools_get_results(autojump_clock: object) -> None:
     assert started == ["c-1", "c-2", "c-3"]
 
 
+async def test_a_guard_that_cancels_the_turn_still_gives_its_reason(autojump_clock: object) -> None:
+    provider = ScriptedProvider()
+    provider.add(calls(("c-1", "read", "{}"), ("c-2", "read", "{}")))
+
+    def guard(execution: ToolExecution) -> str:
+        execution.agent.cancel({"kind": "hook", "reason": "blocked"}, keep_inbox=True)
+        return "locked"
+
+    async with open_rig(provider) as rig:
+        rig.host.tools.guard(guard)
+        handle = await rig.host.create("s")
+        await handle.followup("read")
+        await handle.when_idle()
+        results = [event.data for event in rig.events() if event.type == "tool/result"]
+        assert rig.last_end() == {"kind": "aborted", "reason": {"kind": "hook", "reason": "blocked"}}
+    assert results[0]["message"]["content"][0]["content"] == [{"type": "text", "text": "Error: locked"}]
+    assert results[1]["error"]["code"] == "TOOL_ABORTED_BEFORE_DISPATCH"
+
+
+async def test_what_a_tool_did_before_a_cancel_is_kept(autojump_clock: object) -> None:
+    provider = ScriptedProvider()
+    provider.add(calls(("c-1", "read", "{}")))
+
+    async def body(execution: ToolExecution) -> str:
+        execution.agent.cancel()
+        return "page"
+
+    tools = ToolRegistry()
+    tools.add(Tool("read", "Reads.", {"type": "object"}, body))
+    async with open_rig(provider, tools=tools) as rig:
+        handle = await rig.host.create("s")
+        await handle.followup("read")
+        await handle.when_idle()
+        results = [event.data for event in rig.events() if event.type == "tool/result"]
+        assert rig.last_end()["kind"] == "aborted"
+    assert results[0]["message"]["content"][0]["content"] == [{"type": "text", "text": "page"}]
+
+
 async def test_an_idle_agent_can_be_cancelled(autojump_clock: object) -> None:
     async with open_rig() as rig:
         handle = await rig.host.create("s")

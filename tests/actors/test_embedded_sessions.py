@@ -25,6 +25,7 @@ from tapster.actors.providers.scripted import Pause, calls, says
 from tapster.actors.store import SessionKey, StoreConfig, open_store
 from tapster.engine.errors import FormatError, RequestError, StoreError, TapsterError
 from tapster.engine.projection import Event, SessionForkError, SessionHeader, derive_messages
+from tapster.runtime import ActorGone, Draining, Quarantined
 from tests.support.cancel import cancel_everywhere, task_count
 from tests.support.hosts import Rig, TrioClock, open_rig
 
@@ -295,6 +296,15 @@ async def test_shutting_down_aborts_the_turn_and_writes_its_end(autojump_clock: 
     assert provider.active == 0
 
 
+async def test_a_host_that_closes_starts_no_more_agents(autojump_clock: object) -> None:
+    async with open_rig() as rig:
+        handle = await rig.host.create("s")
+    with pytest.raises(Draining):
+        await handle.followup("too late")
+    with pytest.raises(Draining):
+        await rig.host.create("t")
+
+
 async def test_an_old_log_is_readable_and_not_written_to(autojump_clock: object) -> None:
     log = MemorySessionLog()
     await log.create(SessionHeader("old", 5, version=0), [])
@@ -390,6 +400,74 @@ async def test_a_compaction_replaces_history_and_keeps_the_events(autojump_clock
         ]
         stored = (await rig.log.read("s")).events
         assert derive_messages(stored) == rig.agent().derive_messages()
+
+
+async def test_an_unused_agent_passivates_and_the_next_message_brings_it_back(autojump_clock: object) -> None:
+    async with open_rig(idle_s=60) as rig:
+        handle = await rig.host.create("s", cwd="/demo")
+        await handle.inject("note")
+        subscription = await handle.subscribe()
+        await trio.sleep(600)
+        assert rig.host.agent("s") is not None, "someone listens"
+        subscription.close()
+        await trio.sleep(600)
+        assert rig.host.agent("s") is None
+        assert rig.host.live == ()
+        await talk(handle, "wake")
+        assert [message["content"][0]["text"] for message in rig.provider.requests[0].messages] == ["note", "wake"]
+        assert rig.agent().options.cwd == "/demo"
+        await trio.sleep(600)
+        assert rig.host.live == ()
+        async with trio.open_nursery() as nursery:
+            for text in ("a", "b", "c"):
+                nursery.start_soon(handle.followup, text)
+        await handle.when_idle()
+        await handle.close()
+        with pytest.raises(ActorGone):
+            await handle.followup("nobody brings a closed one back")
+        assert (await rig.log.read("s")).events[-1].type == "turn/end"
+
+
+async def test_a_message_that_meets_a_passivating_agent_is_not_lost(autojump_clock: object) -> None:
+    log = MemorySessionLog()
+    async with open_rig(log=log, idle_s=60) as rig:
+        handle = await rig.host.create("s")
+        await handle.inject("starts the watch")
+        ref = await handle.child.ref()
+        log.delay_s = 3
+        rig.agent().log.append("session/title", {"title": "unsaved"})
+        ref.stop()
+        await trio.sleep(1)
+        assert handle.is_live, "it is still writing"
+        log.delay_s = 0
+        await talk(handle, "arrives now")
+        stored = (await log.read("s")).events
+        assert [event.seq for event in stored] == list(range(len(stored)))
+        assert "session/title" in {event.type for event in stored}
+
+
+async def test_an_agent_that_crashes_comes_back_from_its_log(autojump_clock: object) -> None:
+    provider = ScriptedProvider()
+    script = says("The storm came over")
+    provider.add([*script[:3], Pause(60), *script[3:]])
+    async with open_rig(provider) as rig:
+        handle = await rig.host.create("s")
+        await handle.followup("tell")
+        await trio.sleep(1)
+        with pytest.raises(ActorGone):
+            await handle.subscribe("not a number")  # type: ignore[arg-type]
+        await talk(handle, "and then?")
+        reasons = [event.data["reason"]["kind"] for event in rig.events() if event.type == "turn/end"]
+        assert reasons == ["aborted", "completed"]
+        assert "session/end-seed" in rig.types()
+        for _ in range(3):
+            with suppress(ActorGone):
+                await handle.subscribe("not a number")  # type: ignore[arg-type]
+        with pytest.raises(Quarantined):
+            await handle.followup("too often")
+        handle.child.reset()
+        await talk(handle, "after the reset")
+        assert rig.last_end() == {"kind": "completed"}
 
 
 async def test_pages_and_call_configs_of_a_session(autojump_clock: object) -> None:

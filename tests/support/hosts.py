@@ -69,6 +69,7 @@ async def open_rig(
     tools: ToolRegistry | None = None,
     *,
     first_id: int = 0,
+    idle_s: float | None = None,
 ) -> AsyncIterator[Rig]:
     """An embedded host over a scripted provider and a memory log."""
     provider = provider or ScriptedProvider()
@@ -87,5 +88,6 @@ async def open_rig(
         ids=CountingIds(first_id),
         report=report,
         jitter=lambda: 0.5,
+        idle_s=idle_s,
     ) as host:
         yield Rig(host, provider, log, reports)

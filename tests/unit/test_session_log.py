@@ -117,6 +117,27 @@ def test_the_closers_of_the_killed_log_are_those_the_host_wrote() -> None:
     assert closers((*killed, *made)) == ()
 
 
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "hostlog"
+
+
+def test_a_log_of_format_0_with_packed_rows_and_a_compaction() -> None:
+    logged = read_log(lines(FIXTURES / "format-0.session.jsonl"))
+    assert [event.seq for event in logged.events] == list(range(18))
+    assert [event.data["chunk"]["text"] for event in logged.events[8:11]] == ["At ", "high ", "tide."]
+    assert [event.time_ms - 1700000000000 for event in logged.events[8:11]] == [6, 7, 9]
+    assert [item["id"] for item in derive_messages(logged.events[:15])] == ["u-1", "a-1"]
+    assert [item["id"] for item in derive_messages(logged.events)] == ["c-1"]
+    assert logged.events[17].ignorable
+
+
+def test_a_log_of_format_4_with_a_seed_and_system_and_developer_messages() -> None:
+    logged = read_log(lines(FIXTURES / "format-4.session.jsonl"))
+    assert [item["id"] for item in derive_messages(logged.events)] == ["d-1", "s-1", "a-1"]
+    assert [event.seq for event in logged.own_events] == [3, 4, 5, 6, 7]
+    written = [stringify(logged.header.to_json()), *(stringify(event.to_json()) for event in logged.events)]
+    assert read_log(written) == logged
+
+
 def test_packed_rows_spread_their_times_and_seqs() -> None:
     row = {
         "type": "tool-call-chunks",

@@ -24,7 +24,7 @@ class SessionForkError(RequestError):
 
 @attrs.frozen
 class LoggedSession:
-    """A session's header and events; event ``i`` has seq ``i``."""
+    """A session's header and events: all of them, or those from some seq on."""
 
     header: SessionHeader
     events: tuple[Event, ...]
@@ -32,7 +32,7 @@ class LoggedSession:
     @property
     def own_events(self) -> tuple[Event, ...]:
         """The events after what a fork copied from its parent."""
-        return self.events[self.header.seed_length :]
+        return tuple(event for event in self.events if event.seq >= self.header.seed_length)
 
 
 def read_log(lines: Iterable[str]) -> LoggedSession:

@@ -9,6 +9,7 @@ Source: spec/dsh_host §9, §11 (``agent/created``); design §4 rule 6.
 from typing import ClassVar, TypeAlias, final
 
 import attrs
+import trio
 
 from tapster.actors.hosts.port import HostError, SessionLog
 from tapster.engine.ecma import Json
@@ -155,11 +156,13 @@ class AgentActor(Actor):
     declared: ClassVar[tuple[type[Exception], ...]] = (TapsterError,)
     close_grace_s: ClassVar[float] = 5.0
 
-    def __init__(self, birth: Birth, parts: HostParts, store: SessionLog) -> None:
+    def __init__(self, birth: Birth, parts: HostParts, store: SessionLog, idle_s: float | None = None) -> None:
         self.name = f"agent:{birth.session_id}"
         self._birth = birth
         self._parts = parts
         self._store = store
+        self._idle_s = idle_s
+        self._is_watched = False
         self._is_driving = False
         self.agent: Agent | None = None
 
@@ -213,7 +216,8 @@ class AgentActor(Actor):
 
     def _agent(self, header: SessionHeader) -> Agent:
         log = LiveLog(header, self._store, self._parts.clock, lambda event: agent.publish(event))
-        agent = Agent(self._parts, self._birth.options, log)
+        options = self._birth.options
+        agent = Agent(self._parts, attrs.evolve(options, cwd=header.cwd or options.cwd), log)
         return agent
 
     async def close(self) -> None:
@@ -231,6 +235,9 @@ class AgentActor(Actor):
     def receive(self, request: Request) -> None:
         """Do what a message says; answers that promise durability wait for the store."""
         agent = self._served()
+        if self._idle_s is not None and not self._is_watched:
+            self._is_watched = True
+            self.start_background(self._passivate, agent, self._idle_s)
         match request.body:
             case WhenIdle():
                 self.start(request, agent.status.wait_value, lambda status: status == "idle")
@@ -247,6 +254,16 @@ class AgentActor(Actor):
     async def _durable(self, value: object) -> object:
         await self._served().log.flush()
         return value
+
+    async def _passivate(self, agent: Agent, idle_s: float) -> None:
+        handled = -1
+        while handled != self._handled or not self._is_unused(agent):
+            handled = self._handled
+            await trio.sleep(idle_s)
+        self.finish()
+
+    def _is_unused(self, agent: Agent) -> bool:
+        return agent.status.value == "idle" and not self._open and not agent.log.subscriber_count
 
     def _wake(self) -> None:
         if not self._is_driving:

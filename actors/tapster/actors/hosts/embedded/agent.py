@@ -15,7 +15,7 @@ import trio
 from tapster.actors.providers import CallConfig, Providers, Reply
 from tapster.engine.ecma import Json
 from tapster.engine.errors import RequestError
-from tapster.engine.projection import APPEND, Event, SessionHeader, SurfaceReplace, tool_result_message
+from tapster.engine.projection import APPEND, Event, SessionHeader, SurfaceReplace
 from tapster.engine.projection.events import (
     ASSISTANT_MESSAGE,
     INBOX_SPLICED,
@@ -34,10 +34,15 @@ from .hooks import Cancelled, Hooks, InboxChange, SessionEvent, StatusChange
 from .inbox import Queues, Splice, Target, replay
 from .prompt import PromptRegistry
 from .session import LiveSession
-from .tools import ToolRegistry
+from .tools import ToolExecution, ToolOutput, ToolRegistry
 
-ABORTED_IN_BODY: Final = {"name": "ToolAbortedError", "code": "TOOL_ABORTED"}
-ABORTED_IN_BODY_TEXT: Final = "This call was stopped while it ran; it may have taken effect in part."
+_ABORTED_IN_BODY: Final = ToolOutput.failed(
+    "this call was stopped while it ran; it may have taken effect in part",
+    {"name": "ToolAbortedError", "code": "TOOL_ABORTED"},
+)
+_NEVER_STARTED: Final = ToolOutput(
+    ({"type": "text", "text": ABORTED_BEFORE_DISPATCH_TEXT},), is_error=True, error=ABORTED_BEFORE_DISPATCH
+)
 USER: Final[Json] = {"kind": "user"}
 
 
@@ -75,6 +80,7 @@ class RunningCall:
 
     call_id: str
     seq: int
+    execution: ToolExecution
 
 
 @final
@@ -299,19 +305,27 @@ class Agent:
             data["interrupted"] = True
         return self.log.append(ASSISTANT_MESSAGE, data, APPEND)
 
-    def append_call(self, turn: Turn, call: Json) -> Event:
-        """Log that a tool call starts."""
-        place = {"turn": turn.number, "step": turn.step}
-        return self.log.append(
-            TOOL_CALL, {**place, "callId": call["id"], "name": call["name"], "arguments": call["arguments"]}
-        )
+    def start_call(self, turn: Turn) -> RunningCall:
+        """Log that the next waiting tool call starts; from here on it needs a result."""
+        call = turn.waiting_calls.popleft()
+        named = {"callId": call["id"], "name": call["name"], "arguments": call["arguments"]}
+        event = self.log.append(TOOL_CALL, {"turn": turn.number, "step": turn.step, **named})
+        execution = ToolExecution(self, call["id"], call["name"], call["arguments"])
+        turn.running_call = RunningCall(call["id"], event.seq, execution)
+        return turn.running_call
 
-    def append_result(
-        self, turn: Turn, call: RunningCall, message: Json, error: Json = None, meta: Json = None
-    ) -> None:
+    def append_output(self, turn: Turn, call: RunningCall, output: ToolOutput) -> None:
         """Log how a tool call ended, on the surface."""
+        block = {
+            "type": "tool-result",
+            "toolCallId": call.call_id,
+            "content": list(output.content),
+            "isError": output.is_error,
+        }
+        source = {"kind": "tool", "callId": call.call_id}
+        message = {"id": self.new_id(), "role": "user", "content": [block], "source": source}
         data: Json = {"turn": turn.number, "step": turn.step, "message": message}
-        data |= {name: value for name, value in (("error", error), ("meta", meta)) if value is not None}
+        data |= {name: value for name, value in (("error", output.error), ("meta", output.meta)) if value is not None}
         self.log.append(TOOL_RESULT, data, APPEND, (call.seq,))
 
     def _keep_prefix(self, turn: Turn) -> None:
@@ -320,17 +334,12 @@ class Agent:
             self.append_reply(turn, reply, content, interrupted=True)
 
     def _close_calls(self, turn: Turn) -> None:
-        if turn.running_call is not None:
-            self._abort_call(turn, turn.running_call, ABORTED_IN_BODY_TEXT, ABORTED_IN_BODY)
-            turn.running_call = None
+        running, turn.running_call = turn.running_call, None
+        if running is not None:
+            self.append_output(turn, running, running.execution.output or _ABORTED_IN_BODY)
         while turn.waiting_calls:
-            call = turn.waiting_calls.popleft()
-            running = RunningCall(call["id"], self.append_call(turn, call).seq)
-            self._abort_call(turn, running, ABORTED_BEFORE_DISPATCH_TEXT, ABORTED_BEFORE_DISPATCH)
-
-    def _abort_call(self, turn: Turn, call: RunningCall, text: str, error: Json) -> None:
-        message = tool_result_message(self.new_id(), call.call_id, text, is_error=True)
-        self.append_result(turn, call, message, dict(error))
+            self.append_output(turn, self.start_call(turn), _NEVER_STARTED)
+            turn.running_call = None
 
     # -- surface
 

@@ -25,8 +25,10 @@ from tapster.runtime import (
     ActorGone,
     Child,
     Clock,
+    Draining,
     Ids,
     LogSink,
+    Ref,
     Restart,
     RuntimeFault,
     Supervisor,
@@ -81,6 +83,7 @@ async def open_embedded_host(
     ids: Ids | None = None,
     report: LogSink = silent,
     jitter: Callable[[], float] = random.random,
+    idle_s: float | None = None,
 ) -> AsyncIterator["EmbeddedHost"]:
     """A host for the length of a block; its turns are aborted (``disposed``) and written when it ends.
 
@@ -93,6 +96,8 @@ async def open_embedded_host(
         ids: where message ids come from.
         report: takes what went wrong in hooks and writes, without any text of a prompt.
         jitter: varies the delay of retries.
+        idle_s: an agent that nobody asked or listens to for so long ends; the next message brings it back. None
+            keeps agents until they are closed.
     """
     hooks = Hooks(report)
     hooks.request_error.add(RetryPolicy(jitter).listen)
@@ -106,7 +111,11 @@ async def open_embedded_host(
         report,
     )
     async with open_supervisor(report) as supervisor:
-        yield EmbeddedHost(parts, options, log, supervisor)
+        host = EmbeddedHost(parts, options, log, supervisor, idle_s)
+        try:
+            yield host
+        finally:
+            host.is_closing = True
 
 
 @final
@@ -116,18 +125,22 @@ class EmbeddedHost:
 
     Attributes:
         parts: hooks, prompt registry, tools and providers, for those who listen in.
+        is_closing: whether it starts no more agents.
     """
 
     parts: HostParts
     options: AgentOptions
     _log: SessionLog
     _supervisor: Supervisor
+    _idle_s: float | None = None
+    is_closing: bool = False
     _live: dict[str, "AgentHandle"] = attrs.field(factory=dict)
     _actors: dict[str, AgentActor] = attrs.field(factory=dict)
     _opening: dict[str, trio.Lock] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         self.parts.hooks.cancelled.add(self._cancel_children)
+        self.parts.hooks.disposed.add(self._forget_actor)
 
     @property
     def hooks(self) -> Hooks:
@@ -238,8 +251,7 @@ class EmbeddedHost:
         async with self._lock(session_id):
             handle = self._live.pop(session_id, None)
             if handle is not None:
-                await handle.child.stop()
-                self._actors.pop(session_id, None)
+                await handle.end()
 
     async def read(self, session_id: str) -> LoggedSession:
         """A session's stored log, with everything a live one has appended so far.
@@ -279,11 +291,11 @@ class EmbeddedHost:
         first_events: Sequence[tuple[str, Json]] = (),
     ) -> "AgentHandle":
         async with self._lock(header.id):
-            if header.id in self._live:
+            live = self._live.get(header.id)
+            if live is not None and live.is_live:
                 raise SessionExists(header.id)
             await self._check_free(header.id)
             chosen = options or self.options
-            chosen = attrs.evolve(chosen, cwd=header.cwd or chosen.cwd)
             return await self._start(Birth(header.id, origin, chosen, header, seed, tuple(first_events)))
 
     async def _check_free(self, session_id: str) -> None:
@@ -294,20 +306,28 @@ class EmbeddedHost:
         raise SessionExists(session_id)
 
     async def _start(self, birth: Birth) -> "AgentHandle":
+        if self.is_closing:
+            raise Draining
         births = [birth]
 
         def make() -> AgentActor:
             now = births.pop() if births else Birth(birth.session_id, "resume", birth.options)
-            actor = self._actors[birth.session_id] = AgentActor(now, self.parts, self._log)
+            actor = self._actors[birth.session_id] = AgentActor(now, self.parts, self._log, self._idle_s)
             return actor
 
         try:
             child = await self._supervisor.start(f"agent:{birth.session_id}", make, RESTART)
         except BaseExceptionGroup as group:
+            self._actors.pop(birth.session_id, None)
             raise declared_leaf(group, (TapsterError, RuntimeFault)) from group
-        handle = AgentHandle(birth.session_id, self, child)
-        self._live[birth.session_id] = handle
+        handle = self._live.setdefault(birth.session_id, AgentHandle(birth.session_id, self, child))
+        handle.child = child
         return handle
+
+    def _forget_actor(self, agent: Agent) -> None:
+        actor = self._actors.get(agent.id)
+        if actor is not None and actor.agent is agent:
+            del self._actors[agent.id]
 
     def _lock(self, session_id: str) -> trio.Lock:
         for known, lock in tuple(self._opening.items()):
@@ -330,6 +350,7 @@ class AgentHandle:
     id: str
     _host: EmbeddedHost
     child: Child
+    _is_closed: bool = False
 
     @property
     def is_live(self) -> bool:
@@ -402,16 +423,37 @@ class AgentHandle:
         return await self._host.fork(self.id, session_id, at_seq=at_seq)
 
     async def close(self) -> None:
-        """End the session; it can be opened again."""
+        """End the session; it can be opened again, by the host."""
         await self._host.close(self.id)
 
+    async def end(self) -> None:
+        """Stop the agent and wait until it is gone; this handle doesn't bring it back."""
+        self._is_closed = True
+        await self.child.stop()
+
     async def _ask(self, body: Any, *, control: bool = False) -> Any:
+        """Ask the agent; one that passivated comes back, and a message it never took is sent once more."""
+        ref = await self._ref()
         try:
-            return await (await self.child.ref()).ask(body, control=control)
+            return await ref.ask(body, control=control)
         except ActorGone as gone:
-            if gone.taken or not self.is_live:
+            if gone.taken or self._is_closed:
                 raise
-        return await (await self.child.ref()).ask(body, control=control)
+        await ref.wait_ended()
+        while self.child.state.value == "running" and await self.child.ref() is ref:
+            await self.child.state.wait_transition()
+        return await (await self._ref()).ask(body, control=control)
+
+    async def _ref(self) -> Ref:
+        while not self._is_closed:
+            if not self.is_live:
+                await self._host.open(self.id)
+            try:
+                return await self.child.ref()
+            except ActorGone:
+                if self.is_live:
+                    raise
+        return await self.child.ref()
 
 
 def _is_subagent(header: SessionHeader, parent_id: str) -> bool:

@@ -86,7 +86,7 @@ class EmbeddedSession:
         agent = self._agent()
         if agent is not None:
             return await agent.session.own_events(since)
-        return tuple(event for event in (await self._stored()).own_events if event.seq >= since)
+        return (await self._store.read(self.session_id, since)).own_events
 
     async def inspect(self, through: int | None = None) -> Inspection:
         """As ``HostSession.inspect``; without a cut a cold one also shows what a resume would close."""

@@ -31,6 +31,7 @@ class ToolExecution:
     Attributes:
         call_id: the model's id for it.
         arguments: the parsed arguments, an object.
+        output: the result once it is known; what a cancelled turn logs for the call.
     """
 
     agent: "Agent"
@@ -38,6 +39,7 @@ class ToolExecution:
     name: str
     arguments: Json
     concludes_turn: bool = False
+    output: "ToolOutput | None" = None
 
     def conclude_turn(self) -> None:
         """End the turn after this step, without another request."""
@@ -188,6 +190,7 @@ async def run_call(
         await checkpoint()
     try:
         output = ToolOutput.failed(refusal) if refusal is not None else await _execute(registry, hooks, execution)
+        execution.output = output
         return await hooks.post_execute.run(output, execution, at_once(lambda given: given))
     except Exception as error:  # noqa: BLE001 - a faulty tool or hook fails this call only (dsh_host §3)
         return failed(error)
@@ -203,7 +206,8 @@ async def _refusal(registry: ToolRegistry, hooks: ToolHooks, execution: ToolExec
 async def _execute(registry: ToolRegistry, hooks: ToolHooks, execution: ToolExecution) -> ToolOutput:
     async def body(given: ToolExecution) -> ToolOutput:
         output = await registry.find(given.name).body(given)
-        return ToolOutput.text(output) if isinstance(output, str) else output
+        given.output = ToolOutput.text(output) if isinstance(output, str) else output
+        return given.output
 
     try:
         return await hooks.execute.run(execution, None, body)

@@ -34,7 +34,7 @@ from tapster.engine.projection.events import (
 )
 from tapster.runtime import RuntimeFault
 
-from .agent import Agent, RunningCall, Turn
+from .agent import Agent, Turn
 from .history import LiveChunk
 from .hooks import Enter, PreStep, PreStepDecision, Reject, RequestFailed, StepContext, StreamCall, TurnError
 from .prompt import (
@@ -47,7 +47,7 @@ from .prompt import (
     snapshot_message,
     system_text,
 )
-from .tools import ToolExecution, run_call
+from .tools import run_call
 from .waterfall import at_once
 
 Ending = Literal["completed", "max-tokens", "blocked"]
@@ -285,20 +285,11 @@ class TurnRunner:
 
     async def _call(self, turn: Turn) -> bool:
         agent = self.agent
-        call = turn.waiting_calls.popleft()
-        running = turn.running_call = RunningCall(call["id"], agent.append_call(turn, call).seq)
-        execution = ToolExecution(agent, call["id"], call["name"], call["arguments"])
+        running = agent.start_call(turn)
+        execution = running.execution
         output = await run_call(agent.parts.tools, agent.parts.hooks.tools, execution, agent.log.flush)
-        block = {
-            "type": "tool-result",
-            "toolCallId": running.call_id,
-            "content": list(output.content),
-            "isError": output.is_error,
-        }
-        source = {"kind": "tool", "callId": running.call_id}
-        message = {"id": agent.new_id(), "role": "user", "content": [block], "source": source}
         turn.running_call = None
-        agent.append_result(turn, running, message, output.error, output.meta)
+        agent.append_output(turn, running, output)
         await trio.lowlevel.checkpoint_if_cancelled()
         return execution.concludes_turn
 
