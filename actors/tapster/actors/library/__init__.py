@@ -10,6 +10,9 @@ from .files import ExportedFile as ExportedFile
 from .handle import Library as Library
 from .handle import LibraryConfig as LibraryConfig
 from .handle import open_library as open_library
+from .imports import ImportedResource as ImportedResource
+from .imports import ImportReport as ImportReport
+from .imports import Imports as Imports
 from .presets import Presets as Presets
 from .relations import Relations as Relations
 from .selections import Selections as Selections

@@ -14,6 +14,7 @@ from .actor import LibraryActor
 from .characters import Characters
 from .core import LibraryCore
 from .counters import Counters
+from .imports import Imports
 from .presets import Presets
 from .relations import Relations
 from .selections import Selections
@@ -59,6 +60,7 @@ class Library:
     templates: Templates
     settings: Settings
     sessions: SessionSide
+    imports: Imports
     counters: Counters
 
 
@@ -88,5 +90,6 @@ async def open_library(
             templates=Templates(core, selections, config.templates, config.host),
             settings=Settings(core),
             sessions=SessionSide(core, selections, relations),
+            imports=Imports(core),
             counters=core.counters,
         )

@@ -77,7 +77,7 @@ def _kind_of_object(raw: Mapping[str, Json]) -> JsonKind | None:
 
 
 def _has_card_fields(raw: Mapping[str, Json]) -> bool:
-    is_persona = set(raw) <= {"id", "name", "description"} and "id" in raw
+    is_persona = set(raw) <= {"id", "name", "description"}
     return "name" in raw and not is_persona and "entries" not in raw and any(mark in raw for mark in _CARD_MARKS)
 
 
