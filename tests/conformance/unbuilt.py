@@ -3,7 +3,6 @@
 UNBUILT: frozenset[tuple[str, str]] = frozenset(
     {
         ("assembler", "assemble"),
-        ("assembler", "ejs.render"),
         ("assembler", "st_macros"),
         ("assembler", "tavern_text.blocks"),
         ("tavern_api", "catalog.validate"),

@@ -83,8 +83,6 @@ WORLD_BOOK_KEY_UNITS = 1_024
 
 # Macros of the tavern contract (spec/loader §9.1)
 TAVERN_MACRO_MAX_PASSES = 5
-ST_MACRO_MAX_SCOPES = 40
-"""Scopes inside scopes and arguments; the tags of deeper ones stand alone."""
 TAVERN_MACRO_MAX_DICE = 100
 
 # Profile and parameter admission (spec/loader §8.5, §10); the message is cut in UTF-16 units
@@ -219,3 +217,20 @@ MVU_PATH_PARTS = 64
 MVU_ARITHMETIC_UNITS = 200
 MVU_JSON5_UNITS = 16 * KIB
 """Longer values must be strict JSON, which is read a hundred times faster."""
+
+# Templates (spec/text_and_mvu B3)
+TEMPLATE_SOURCE_UNITS = 131_072
+TEMPLATE_BUDGET_MS = 75
+"""CPU milliseconds of one run, compiling included."""
+TEMPLATE_MAX_JOBS = 10_000
+"""Promise jobs of one run; the reference stops at 1,000 interrupts, here the time is measured across all of them."""
+TEMPLATE_MEMORY_BYTES = 16 * MIB
+TEMPLATE_STACK_BYTES = 256 * KIB
+TEMPLATE_OUTPUT_UNITS = 524_288
+TEMPLATE_INPUT_BYTES = 2 * MIB
+TEMPLATE_MAX_LOOKUPS = 512
+TEMPLATE_LOOKUP_UNITS = 4_096
+TEMPLATE_MAX_ARGUMENTS = 2
+TEMPLATE_MESSAGE_UNITS = 300
+TEMPLATE_NAME_UNITS = 200
+TEMPLATE_ID_UNITS = 100

@@ -2,3 +2,4 @@
 
 from .quickjs import QuickJsRegexEngine as QuickJsRegexEngine
 from .quickjs import open_regex_engine as open_regex_engine
+from .templates import QuickJsTemplateEngine as QuickJsTemplateEngine

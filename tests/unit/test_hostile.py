@@ -1,0 +1,46 @@
+"""Every hostile pattern and template is answered with a diagnostic, within its budget."""
+
+import time
+
+import pytest
+
+from tapster.actors.scripts import QuickJsRegexEngine, QuickJsTemplateEngine, open_regex_engine
+from tapster.engine.text.ports import ScriptBudgetExceeded
+from tapster.engine.text.templates import TemplateError, render_template
+from tests.support.hostile import PATTERNS, TEMPLATES, TEXT
+
+BUDGET_MS = 40
+GRACE_SECONDS = 0.05
+
+
+def test_there_are_enough_of_them() -> None:
+    assert (len(set(PATTERNS)), len(set(TEMPLATES))) == (20, 10)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_patterns(pattern: str) -> None:
+    engine = open_regex_engine(budget_ms=BUDGET_MS)
+    started = time.process_time()
+    with pytest.raises(ScriptBudgetExceeded, match="the hostile card"):
+        engine.find_all(pattern, "g", TEXT, owner="the hostile card")
+    assert time.process_time() - started < BUDGET_MS / 1000 + GRACE_SECONDS
+    assert engine.find("(?=x)", "", "ax") is not None
+
+
+@pytest.mark.parametrize("source", TEMPLATES)
+def test_templates(source: str) -> None:
+    engine = QuickJsTemplateEngine(budget_ms=BUDGET_MS)
+    started = time.process_time()
+    with pytest.raises(TemplateError) as caught:
+        render_template(source, {}, lambda lookup: "x", engine, name="hostile")
+    assert time.process_time() - started < BUDGET_MS / 1000 + GRACE_SECONDS
+    assert caught.value.details["template"] == "hostile"
+    assert caught.value.code.startswith("TEMPLATE_")
+
+
+def test_an_exact_engine_survives_all_of_them() -> None:
+    engine = QuickJsRegexEngine(budget_ms=5)
+    for pattern in PATTERNS:
+        with pytest.raises(ScriptBudgetExceeded):
+            engine.find_all(pattern, "", TEXT)
+        assert [match.text for match in engine.find_all(".b", "", "ab cb")] == ["ab", "cb"]
