@@ -24,21 +24,21 @@ class DrawFor:
 class DrawPort(Protocol):
     """Random numbers in [0, 1)."""
 
-    def __call__(self, purpose: DrawFor) -> float:
+    def __call__(self, purpose: DrawFor, /) -> float:
         """The next number."""
 
 
 class TokenPort(Protocol):
     """A token counter."""
 
-    def __call__(self, text: str) -> int:
+    def __call__(self, text: str, /) -> int:
         """How many tokens a text has."""
 
 
 class PromptTextPort(Protocol):
     """The regex scripts that touch world-book content on its way into a prompt."""
 
-    def __call__(self, text: str, depth: int | None) -> str:
+    def __call__(self, text: str, depth: int | None, /) -> str:
         """The text after the scripts; ``depth`` only for entries placed in the chat."""
 
 
@@ -61,7 +61,7 @@ class MacroOutcome:
 class MacroPort(Protocol):
     """The macro engine."""
 
-    def __call__(self, text: str, variables: ScanVariables) -> MacroOutcome:
+    def __call__(self, text: str, variables: ScanVariables, /) -> MacroOutcome:
         """The expanded text."""
 
 
