@@ -255,3 +255,15 @@ def _steps(tables: Any, question: Any) -> int:
     question()
     connection.set_progress_handler(None, 10)
     return taken
+
+
+async def test_writers_that_a_commit_woke_share_the_next_one(tmp_path: Path) -> None:
+    async def write_thrice(store: Store, name: str) -> None:
+        for _ in range(3):
+            await put(store, name)
+
+    async with open_store(StoreConfig(tmp_path), clock=TrioClock()) as store:
+        async with trio.open_nursery() as nursery:
+            for name in "abcdefgh":
+                nursery.start_soon(write_thrice, store, name)
+        assert (store.statistics().writes, store.statistics().commits) == (24, 3)

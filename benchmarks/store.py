@@ -1,0 +1,121 @@
+"""Durable writes per second of the store: group commit at 1, 8, 32 and 64 writers, against one commit a write.
+
+Both run on the same disk in the same process, in turns, so that a slow moment meets both. "One commit a write" is the
+same engine without the actor: a loop that commits each write by itself. Run: ``python -m benchmarks.store``.
+"""
+
+import argparse
+import itertools
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import attrs
+import trio
+
+from tapster.actors.store import AppendEvents, CreateSession, Keyed, SessionKey, SqliteEngine, StoreConfig, open_store
+from tapster.actors.system import SystemClock
+from tapster.engine.ecma import Json
+
+WRITERS = (1, 8, 32, 64)
+SIZES = {"2 KiB": 2_048, "20 KiB": 20_480}
+
+
+@attrs.frozen
+class Reading:
+    """What one run gave: writes a second, and milliseconds until a write was acknowledged."""
+
+    per_second: float
+    p50_ms: float
+    p99_ms: float
+
+    @classmethod
+    def of(cls, seconds: float, waits: Sequence[float]) -> "Reading":
+        """From the length of a run and the wait of each write, in seconds."""
+        cuts = statistics.quantiles(waits, n=100)
+        return cls(len(waits) / seconds, cuts[49] * 1000, cuts[98] * 1000)
+
+
+def event(size: int, seq: int) -> Json:
+    """An event of about that many bytes."""
+    return {"type": "note", "seq": seq, "data": os.urandom(size // 2).hex()}
+
+
+def one_commit_a_write(folder: Path, size: int, seconds: float) -> Reading:
+    """The engine alone, each write in a transaction with an fsync of its own."""
+    engine = SqliteEngine(folder / "single.db")
+    key = SessionKey("bench", "s")
+    engine.commit([Keyed(CreateSession(key, {}, 1))], 1)
+    events = [event(size, 0)["data"] for _ in range(64)]
+    waits = []
+    start = time.perf_counter()
+    for seq in itertools.count():
+        before = time.perf_counter()
+        if before - start > seconds:
+            break
+        value = {"type": "note", "seq": seq, "data": events[seq % 64]}
+        engine.commit([Keyed(AppendEvents(key, seq, [value], 1))], 1)
+        waits.append(time.perf_counter() - before)
+    took = time.perf_counter() - start
+    engine.close()
+    return Reading.of(took, waits)
+
+
+async def group_commit(folder: Path, size: int, writers: int, seconds: float) -> tuple[Reading, float]:
+    """The store with its actor, and the mean number of writes in a batch."""
+    waits: list[float] = []
+    async with open_store(StoreConfig(folder / "group"), clock=SystemClock()) as store:
+        keys = [SessionKey("bench", f"s{number}") for number in range(writers)]
+        for key in keys:
+            await store.create_session(key, {})
+        begun = store.statistics()
+        start = time.perf_counter()
+
+        async def write_on(key: SessionKey) -> None:
+            datas = [event(size, 0)["data"] for _ in range(8)]
+            for seq in itertools.count():
+                before = time.perf_counter()
+                if before - start > seconds:
+                    return
+                await store.append_events(key, seq, [{"type": "note", "seq": seq, "data": datas[seq % 8]}])
+                waits.append(time.perf_counter() - before)
+
+        async with trio.open_nursery() as nursery:
+            for key in keys:
+                nursery.start_soon(write_on, key)
+        took = time.perf_counter() - start
+        ended = store.statistics()
+    return Reading.of(took, waits), (ended.writes - begun.writes) / (ended.commits - begun.commits)
+
+
+def in_new_folder(run: Callable[[Path], Reading]) -> Reading:
+    """A run on an empty folder."""
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as place:
+        return run(Path(place))
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=2.0, help="length of each run")
+    parser.add_argument("--writers", type=int, nargs="*", default=WRITERS)
+    given = parser.parse_args()
+    print("| record | writers | one commit a write /s | group commit /s | times | batch | p50 ms | p99 ms |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for name, size in SIZES.items():
+        for writers in given.writers:
+            single = in_new_folder(lambda folder, size=size: one_commit_a_write(folder, size, given.seconds))  # type: ignore[misc]
+            with tempfile.TemporaryDirectory(dir=Path.cwd()) as place:
+                group, batch = trio.run(group_commit, Path(place), size, writers, given.seconds)
+            print(
+                f"| {name} | {writers} | {single.per_second:,.0f} | {group.per_second:,.0f} "
+                f"| {group.per_second / single.per_second:.1f} | {batch:.1f} | {group.p50_ms:.2f} | {group.p99_ms:.2f} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
