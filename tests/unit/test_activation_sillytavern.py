@@ -161,6 +161,13 @@ def test_timed_state_is_a_value_and_rolls_back() -> None:
     assert active(edited) == []
 
 
+def test_timed_state_is_stored_and_read_back() -> None:
+    state = scan([{**ENTRY, "key": ["tide"], "sticky": 2, "cooldown": 4}]).timed
+    assert TimedState.from_json(state.to_json()) == state
+    assert TimedState.from_json({"sticky": {"x": 1, "y": {"hash": "1"}}, "cooldown": 3}) == TimedState()
+    assert TimedState.from_json(None) == TimedState()
+
+
 @pytest.mark.parametrize(
     ("entry", "fields", "reason", "details"),
     [

@@ -20,7 +20,6 @@ from tapster.engine.activation.sillytavern import (
     ScanSettings,
     ScanVariables,
     Strategy,
-    TimedEffect,
     TimedState,
     bound_books,
     compile_scan_book,
@@ -184,10 +183,7 @@ def turn_json(result: ScanResult, placement: Placement) -> Json:
             {"position": int(example.after), "content": example.text.text} for example in placement.examples
         ],
         "outlet_entries": {name: texts(placed) for name, placed in placement.outlets},
-        "timed_effects": {
-            "sticky": {name: effect_json(effect) for name, effect in result.timed.sticky.items()},
-            "cooldown": {name: effect_json(effect) for name, effect in result.timed.cooldown.items()},
-        },
+        "timed_effects": result.timed.to_json(),
         "scan_loops": [
             {
                 "state": int(each.state),
@@ -206,10 +202,6 @@ def turn_json(result: ScanResult, placement: Placement) -> Json:
 def texts(placed: Any) -> list[str]:
     found: list[PlacedText] = list(placed)
     return [each.text for each in found]
-
-
-def effect_json(effect: TimedEffect) -> Json:
-    return {"hash": effect.hash, "start": effect.start, "end": effect.end, "protected": effect.protected}
 
 
 def compare(expected: Json, actual: Json) -> list[str]:

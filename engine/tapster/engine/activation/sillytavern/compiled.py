@@ -13,7 +13,8 @@ from tapster.engine.formats.world_books import WorldBook
 from tapster.engine.text.keyword_index import Keyword, KeywordIndex, compile_in_parts
 
 from .decision import InactiveReason, ScanDecision
-from .entry import ACTIVATE, MatchSource, ScanEntry, entry_of, read_entry
+from .decorators import ACTIVATE
+from .entry import MatchSource, ScanEntry, entry_of, read_entry
 from .keys import ScanKey, read_key
 
 

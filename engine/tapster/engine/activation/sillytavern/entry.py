@@ -6,16 +6,17 @@ Two readings: the exact one takes the JSON of a world file as it stands, where a
 Source: the recorded behaviour in st_world_info.jsonl.
 """
 
-import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, TypeAlias, TypeVar
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
 
 import attrs
 
 from tapster.engine.ecma import Json, is_number, is_safe_integer, stringify, to_number
 from tapster.engine.formats.world_books import WorldBookEntry
 from tapster.engine.text.string_hash import string_hash
+
+from .decorators import split_decorators
 
 MatchSource: TypeAlias = Literal[
     "persona_description",
@@ -37,8 +38,6 @@ SOURCES: tuple[tuple[MatchSource, str], ...] = (
 AND_ANY, NOT_ALL, NOT_ANY, AND_ALL = range(4)
 LOGICS = ("and_any", "not_all", "not_any", "and_all")
 DEFAULT_DEPTH = 4
-ACTIVATE, DONT_ACTIVATE = "@@activate", "@@dont_activate"
-_KNOWN = (ACTIVATE, DONT_ACTIVATE)
 _POSITIONS = (
     "before_character_definition",
     "after_character_definition",
@@ -216,45 +215,6 @@ def entry_of(world: str, entry: WorldBookEntry) -> ScanEntry:
         filter=None if chosen is None else EntryFilter(chosen.names, chosen.tags, chosen.is_exclude),
         hash_text=_hash_text(world, {**entry.source.raw, "uid": entry.uid}, decorators, content),
     )
-
-
-Item = TypeVar("Item")
-
-
-def sort_by_order(items: Sequence[Item], order: Callable[[Item], float]) -> list[Item]:
-    """Items from the largest order down, ties as they were; one without an order is equal to every other.
-
-    V8 sorts with the algorithm that Python has, so the same comparisons lead to the same list.
-    """
-
-    def compare(left: Item, right: Item) -> int:
-        difference = order(right) - order(left)
-        return 0 if math.isnan(difference) else int(difference > 0) - int(difference < 0)
-
-    return sorted(items, key=functools.cmp_to_key(compare))
-
-
-def split_decorators(content: str) -> tuple[tuple[str, ...], str]:
-    """The decorator lines at the head of a content, and the content without them.
-
-    A line ``@@@name`` stands in for an unknown decorator on the line before it, else it is ignored.
-    """
-    if not content.startswith("@@"):
-        return (), content
-    lines = content.split("\n")
-    found: list[str] = []
-    after_unknown = False
-    for number, line in enumerate(lines):
-        if not line.startswith("@@"):
-            return tuple(found), "\n".join(lines[number:])
-        fallback = line.startswith("@@@")
-        if fallback and not after_unknown:
-            continue
-        plain = line[1:] if fallback else line
-        after_unknown = not plain.startswith(_KNOWN)
-        if not after_unknown:
-            found.append(plain)
-    return tuple(found), content
 
 
 def _hash_text(world: str, raw: Mapping[str, Json], decorators: tuple[str, ...], content: str) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import attrs
 
-from .entry import DEFAULT_DEPTH, sort_by_order
+from .entry import DEFAULT_DEPTH
 from .ports import PromptTextPort, keep_text
+from .ranking import sort_by_order
 from .result import ActiveEntry
 
 BEFORE, AFTER, NOTE_TOP, NOTE_BOTTOM, AT_DEPTH, EXAMPLES_TOP, EXAMPLES_BOTTOM, OUTLET = range(8)

@@ -3,7 +3,6 @@
 Source: the recorded behaviour in st_world_info.jsonl.
 """
 
-import itertools
 import math
 from collections.abc import Callable, Iterator
 
@@ -13,20 +12,14 @@ from tapster.engine.text.ports import RegexEngine
 
 from .buffer import ScanBuffer
 from .decision import ScanDecision
-from .entry import ScanEntry, sort_by_order
+from .entry import ScanEntry
 from .groups import GroupLoss, Member, filter_groups
 from .ports import DrawFor, DrawPort, MacroPort, ScanVariables, TokenPort, no_macros
+from .ranking import Ranking
 from .result import ActiveEntry, Place, ScanPass, ScanResult, VariableWrite
 from .settings import ScanInput
 from .timed import ActiveEffects, TimedState, check_effects, store_effects
 from .verdict import Rules, ScanState, Verdict
-
-_TIERS = {
-    "evenly": {"global": 2, "character": 2},
-    "character_first": {"character": 2, "global": 3},
-    "global_first": {"global": 2, "character": 3},
-}
-_FIRST = {"chat": 0, "persona": 1}
 
 
 def _go_on_always() -> None:
@@ -70,7 +63,7 @@ class _Scan:
             effects = ActiveEffects(chat_length=len(given.messages))
         forced = {entry.name: entry for entry in given.forced}
         self.rules = Rules(self.scanned, self.buffer, effects, forced)
-        self.ranks = self._unsortable_ranks()
+        self.ranking = Ranking(self.books, self.settings.strategy)
         self.always = self._always()
         self.levels = self._delay_levels()
         self.level = self.levels.pop(0) if self.levels else 0
@@ -162,34 +155,10 @@ class _Scan:
         found = [
             (book, index) for book in range(len(self.books)) for index in self.always[book] | self.buffer.touched(book)
         ]
-        return sorted(found, key=self._rank)
-
-    def _rank(self, place: Place) -> tuple[float, ...]:
-        if self.ranks:
-            return (self.ranks[place],)
-        return *self._tier(place), -self._entry(place).order, *self._listed(place)
+        return sorted(found, key=self.ranking.key)
 
     def _entry(self, place: Place) -> ScanEntry:
         return self.books[place[0]].compiled.entries[place[1]]
-
-    def _tier(self, place: Place) -> tuple[int]:
-        use = self.books[place[0]]
-        tier = _FIRST.get(use.place)
-        return (_TIERS[self.settings.strategy][use.place] if tier is None else tier,)
-
-    def _listed(self, place: Place) -> tuple[int, int, int]:
-        return (self.books[place[0]].place == "character", *place)
-
-    def _unsortable_ranks(self) -> dict[Place, int]:
-        """The rank of every entry where some have no order: comparing with those decides nothing, as in a JS sort."""
-        if not any(use.compiled.lacks_order for use in self.books):
-            return {}
-        places = [(book, index) for book, use in enumerate(self.books) for index in range(len(use.compiled.entries))]
-        places.sort(key=self._listed)
-        places.sort(key=self._tier)
-        tiers = [list(group) for _, group in itertools.groupby(places, key=self._tier)]
-        ordered = [place for tier in tiers for place in sort_by_order(tier, lambda place: self._entry(place).order)]
-        return {place: rank for rank, place in enumerate(ordered)}
 
     def _pass(self) -> None:
         looked = list(self._look())

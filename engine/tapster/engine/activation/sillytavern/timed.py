@@ -8,6 +8,8 @@ from typing import Literal
 
 import attrs
 
+from tapster.engine.ecma import Json, is_number
+
 from .entry import ScanEntry
 
 Effect = Literal["sticky", "cooldown"]
@@ -25,6 +27,10 @@ class TimedEffect:
     end: float
     protected: bool = False
 
+    def to_json(self) -> Json:
+        """The effect in SillyTavern's names."""
+        return attrs.asdict(self)
+
 
 @attrs.frozen
 class TimedState:
@@ -32,6 +38,18 @@ class TimedState:
 
     sticky: Mapping[str, TimedEffect] = attrs.field(factory=dict)
     cooldown: Mapping[str, TimedEffect] = attrs.field(factory=dict)
+
+    def to_json(self) -> Json:
+        """The state in the shape of SillyTavern's chat metadata, to be stored with a turn."""
+        return {
+            "sticky": {name: effect.to_json() for name, effect in self.sticky.items()},
+            "cooldown": {name: effect.to_json() for name, effect in self.cooldown.items()},
+        }
+
+    @classmethod
+    def from_json(cls, value: Json) -> "TimedState":
+        """The state as it was stored; what is no effect is left out."""
+        return cls(_effects(value, "sticky"), _effects(value, "cooldown"))
 
 
 @attrs.frozen
@@ -53,6 +71,17 @@ class ActiveEffects:
     def is_delayed(self, entry: ScanEntry) -> bool:
         """Whether the chat is still too short for an entry."""
         return bool(entry.delay) and self.chat_length < entry.delay
+
+
+def _effects(value: Json, effect: Effect) -> dict[str, TimedEffect]:
+    stored = value.get(effect) if isinstance(value, dict) else None
+    if not isinstance(stored, dict):
+        return {}
+    return {
+        name: TimedEffect(item["hash"], item["start"], item["end"], item.get("protected") is True)
+        for name, item in stored.items()
+        if isinstance(item, dict) and all(is_number(item.get(member)) for member in ("hash", "start", "end"))
+    }
 
 
 def effect_of(entry: ScanEntry, chat_length: int, effect: Effect, *, protected: bool = False) -> TimedEffect:

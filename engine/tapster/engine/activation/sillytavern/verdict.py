@@ -13,7 +13,8 @@ from tapster.engine.ecma import Json
 from .buffer import ScanBuffer
 from .compiled import CompiledScanBook
 from .decision import ActiveReason, InactiveReason, KeyPlace
-from .entry import ACTIVATE, AND_ALL, AND_ANY, DONT_ACTIVATE, NOT_ALL, NOT_ANY, ScanEntry
+from .decorators import ACTIVATE, DONT_ACTIVATE
+from .entry import AND_ALL, AND_ANY, NOT_ALL, NOT_ANY, ScanEntry
 from .settings import ScanInput
 from .timed import ActiveEffects
 
