@@ -5,7 +5,7 @@ from typing import Any, final
 
 import attrs
 
-from tapster.actors.hosts.port import SessionNotFound
+from tapster.actors.contract import ContractTraces, RpReading
 from tapster.actors.library import (
     Characters,
     Presets,
@@ -16,22 +16,13 @@ from tapster.actors.library import (
     WorldBooks,
 )
 from tapster.actors.session.embedded import embedded_key
-from tapster.actors.store import ResourceKind
+from tapster.actors.store import HOME_HOST, ResourceKind
 from tapster.actors.tapster import Tapster
 from tapster.engine.ecma import Json
-from tapster.engine.errors import TapsterError
-from tapster.engine.policy import Selection
-from tapster.engine.trace import (
-    History,
-    Inspection,
-    NoHistory,
-    TraceSources,
-    inspect_failed,
-    needs_history,
-)
+from tapster.engine.policy import RequestResult, Selection
 from tapster.runtime import Phase
 
-from .ports import AuditReading, RpOutcome, RpReading
+from .backing_sessions import SessionsPort
 
 
 @final
@@ -66,7 +57,7 @@ class RoleplayPort:
         answer = await self.tapster.roleplay(session_id)
         return RpReading(answer.stored, answer.pending)
 
-    async def set(self, session_id: str, *, active: bool) -> tuple[RpOutcome, RpReading]:
+    async def set(self, session_id: str, *, active: bool) -> tuple[RequestResult, RpReading]:
         """Switch it as ``/rp`` and ``/rp off`` do."""
         answer = await self.tapster.roleplay(session_id, active)
         return answer.outcome, RpReading(answer.stored, answer.pending)
@@ -82,62 +73,19 @@ class RoleplayPort:
 
 @final
 @attrs.frozen
-class TracesPort:
-    """``ports.Traces``: a read first waits, at most a second, for earlier writes of its session."""
+class ImportsPort:
+    """``ports.Imports``."""
 
     tapster: Tapster
 
-    async def sources(self, session_id: str) -> TraceSources:
-        """A session's records in write order."""
-        key = embedded_key(session_id)
-        await self.tapster.outbox.settled(key)
-        return TraceSources(records=await self.tapster.store.traces(key))
-
-    async def history(self, record: Mapping[str, Json]) -> History:
-        """One cold inspect, only when the record refers to the host's history."""
-        if not needs_history(record):
-            return NoHistory()
-        try:
-            found = await self.tapster.history(str(record["sessionId"]))
-        except SessionNotFound as error:
-            return inspect_failed(type(error).__name__, error.code)
-        except TapsterError as error:
-            return inspect_failed(type(error).__name__, error.code)
-        return Inspection(found.meta, [event.to_json() for event in found.events])
-
-    async def storage(self) -> Mapping[str, Json]:
-        """The retention in force."""
-        return self.tapster.config.store.retention.limits.to_json()
-
-    async def audits(self, session_id: str) -> AuditReading:
-        """The audits of a session's records, and the bytes that retention counts."""
-        sources = await self.sources(session_id)
-        _, size = await self.tapster.store.trace_size()
-        return AuditReading(sources, size)
-
-
-@final
-@attrs.frozen
-class SessionsPort:
-    """``ports.Sessions``."""
-
-    tapster: Tapster
-
-    async def active(self, session_id: str) -> Json:
-        """What the session would send now, without text and without claimed input."""
-        assembled = await self.tapster.preview(session_id)
-        snapshot = assembled.snapshot
-        audit = snapshot.audit
-        preset = snapshot.resources.preset
+    async def import_file(self, file_name: str, data: bytes) -> Json:
+        """Take a file into the library, whole or not at all."""
+        report = await self.tapster.library.imports.import_file(file_name, data)
         return {
-            "selected": None if preset is None else {"id": preset.id, "name": preset.name},
-            "selection": audit["selection"],
-            "sessionSelection": audit["sessionSelection"],
-            "worldBookSelection": audit["worldBookSelection"],
-            "resources": audit["resources"],
-            "callConfig": snapshot.call_config.to_json(),
-            "diagnostics": audit["diagnostics"],
-            "audit": audit,
+            "fileName": report.file_name,
+            "profile": report.profile,
+            "resources": [{"kind": each.kind, "id": each.id, "name": each.name} for each in report.resources],
+            "notes": [{"code": note.code, "message": note.message, "path": note.path} for note in report.notes],
         }
 
 
@@ -185,12 +133,17 @@ class Backing:
         return RoleplayPort(self.tapster)
 
     @property
-    def traces(self) -> TracesPort:
-        return TracesPort(self.tapster)
+    def traces(self) -> ContractTraces:
+        limits = self.tapster.config.store.retention.limits
+        return ContractTraces(self.tapster.store, self.tapster.outbox, HOME_HOST, limits)
 
     @property
     def sessions(self) -> SessionsPort:
         return SessionsPort(self.tapster)
+
+    @property
+    def imports(self) -> ImportsPort:
+        return ImportsPort(self.tapster)
 
     @property
     def is_draining(self) -> bool:

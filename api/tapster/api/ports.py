@@ -5,15 +5,15 @@ method may raise a ``TapsterError`` (the caller's, a file's or the store's fault
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Literal, Protocol, TypeAlias
 
 import attrs
 
+from tapster.actors.contract import AuditReading, RpReading
 from tapster.engine.ecma import Json
-from tapster.engine.policy import RpIntent, RpState, Selection
+from tapster.engine.policy import RequestResult, Selection
 from tapster.engine.trace import History, TraceSources
-
-RpOutcome: TypeAlias = Literal["committed", "queued", "cancelled", "noop"]
 
 
 class Download(Protocol):
@@ -25,22 +25,6 @@ class Download(Protocol):
     def media_type(self) -> str: ...
     @property
     def name(self) -> str: ...
-
-
-@attrs.frozen
-class RpReading:
-    """A session's roleplay mode and what is queued for its next step."""
-
-    rp: RpState
-    pending: RpIntent | None = None
-
-
-@attrs.frozen
-class AuditReading:
-    """The v1 audits of a session and the bytes their store has on disk."""
-
-    sources: TraceSources
-    persisted_bytes: int
 
 
 @attrs.frozen
@@ -183,9 +167,16 @@ class Roleplay(Protocol):
     """Roleplay mode of sessions (spec/http §5.4)."""
 
     async def get(self, session_id: str) -> RpReading: ...
-    async def set(self, session_id: str, *, active: bool) -> tuple[RpOutcome, RpReading]: ...
+    async def set(self, session_id: str, *, active: bool) -> tuple[RequestResult, RpReading]: ...
     async def alert(self, session_id: str, alert_id: str | None) -> Json: ...
     async def take_alert(self, session_id: str, alert_id: str | None) -> Json: ...
+
+
+class Imports(Protocol):
+    """Any file of a SillyTavern folder, recognised by its content."""
+
+    async def import_file(self, file_name: str, data: bytes) -> Json:
+        """``{fileName, resources, profile, notes}``."""
 
 
 class Traces(Protocol):
@@ -199,8 +190,31 @@ class Traces(Protocol):
     async def audits(self, session_id: str) -> AuditReading: ...
 
 
+class Events(Protocol):
+    """A session's events one by one: those missed first, then live ones; ends with ``trio.EndOfChannel``."""
+
+    async def receive(self) -> Notice: ...
+
+
 class Sessions(Protocol):
-    """Live sessions."""
+    """Sessions of the embedded host."""
+
+    async def list(self) -> Sequence[Json]:
+        """The sessions, newest first."""
+
+    async def create(self, session_id: str | None) -> Json: ...
+    async def get(self, session_id: str) -> Json:
+        """One session with its messages; reading wakes nobody."""
+
+    async def send(self, session_id: str, text: str, *, mode: Literal["followup", "steer", "send"]) -> Json:
+        """Queue a message; durable when answered."""
+
+    async def cancel(self, session_id: str, *, keep_inbox: bool) -> None: ...
+    async def preview(self, session_id: str, draft: str | None) -> Json:
+        """What would be sent now: sections with text, messages, entries with reasons; nothing is recorded."""
+
+    async def subscribe(self, session_id: str, after: int | None) -> AbstractContextManager[Events]:
+        """Events from now on, those after a seq first; subscribed until the block ends."""
 
     async def active(self, session_id: str) -> Json:
         """The v1 ``/active`` body without ``ok``; runs an assembly and records nothing."""
@@ -231,6 +245,8 @@ class Tapster(Protocol):
     def traces(self) -> Traces: ...
     @property
     def sessions(self) -> Sessions: ...
+    @property
+    def imports(self) -> Imports: ...
     @property
     def is_draining(self) -> bool:
         """Whether a shutdown has begun."""

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
-from typing import Final, TypeAlias, final
+from typing import Final, Protocol, TypeAlias, final
 
 import attrs
 import trio
@@ -112,7 +112,13 @@ class Subscription:
         return await self._receive.receive()
 
 
-Subscribe: TypeAlias = Callable[[], AbstractContextManager[Subscription]]
+class Receiver(Protocol):
+    """Whatever gives notices one by one and ends with ``trio.EndOfChannel``."""
+
+    async def receive(self) -> Notice: ...
+
+
+Subscribe: TypeAlias = Callable[[], AbstractContextManager[Receiver]]
 
 
 @final
@@ -125,7 +131,7 @@ class EventStream(ResponseBody):
     def __init__(self, subscribe: Subscribe, keep_alive_s: float = KEEP_ALIVE_S) -> None:
         self._opened = subscribe()
         self._keep_alive_s = keep_alive_s
-        self._subscription: Subscription | None = None
+        self._subscription: Receiver | None = None
         self._is_greeted = False
 
     async def __aenter__(self) -> "EventStream":

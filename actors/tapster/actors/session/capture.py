@@ -72,7 +72,7 @@ class Capture:
                 event,
                 known_parts=assembled.snapshot.sections,
                 selection=assembled.selection,
-                audit=_with_profile(facts, assembled),
+                audit=audit_facts(facts, assembled),
                 extras={"rolls": {"seed": assembled.seed, "draws": assembled.draws}},
             )
         return self._step(event)
@@ -113,7 +113,8 @@ class Capture:
         return attempt
 
 
-def _with_profile(facts: AuditFacts, assembled: Assembled) -> AuditFacts:
+def audit_facts(facts: AuditFacts, assembled: Assembled) -> AuditFacts:
+    """The facts with everything that a finished profile says of itself."""
     snapshot, audit = assembled.snapshot, assembled.snapshot.audit
     resources = dict(audit["resources"])
     return attrs.evolve(

@@ -12,6 +12,7 @@ from tapster.actors.scripts import open_regex_engine
 from tapster.actors.session.compute import Computed, FrozenInput, compute
 from tapster.actors.session.ports import Bound
 from tapster.actors.session.rolls import RollSeed
+from tapster.api.shown import profile_json
 from tapster.engine.activation.tavern import (
     LibraryBook,
     MatchDefaults,
@@ -134,28 +135,12 @@ def describe(result: Json) -> Iterator[str]:
 
 
 def _result(computed: Computed, messages: Sequence[Json], notes: Sequence[str]) -> Json:
-    snapshot = computed.snapshot
     return {
-        "sections": [
-            {"name": part.name, "text": part.text, "sources": [_without_text(source) for source in part.sources]}
-            for part in snapshot.sections
-        ],
-        "systemPromptMode": snapshot.system_prompt_mode,
+        **profile_json(computed.snapshot),
         "messages": list(messages),
-        "entries": [decision for row in snapshot.audit["worldBooks"]["resources"] for decision in row["decisions"]],
-        "budgets": [
-            {"resource": row["resource"]["id"], **row["budget"]} for row in snapshot.audit["worldBooks"]["resources"]
-        ],
-        "diagnostics": [diagnostic.to_json() for diagnostic in snapshot.diagnostics],
-        "callConfig": snapshot.call_config.to_json(),
         "activation": computed.activation.to_json(),
-        "fingerprint": snapshot.fingerprint,
         "notes": list(notes),
     }
-
-
-def _without_text(source: Json) -> Json:
-    return {key: value for key, value in source.items() if key != "text"}
 
 
 def _short(text: str) -> str:

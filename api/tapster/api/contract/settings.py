@@ -1,7 +1,7 @@
 """Settings, roleplay mode and its alerts (spec/http §5.4)."""
 
+from tapster.actors.contract import RpReading
 from tapster.api.answers import Answer, ok
-from tapster.api.ports import RpReading
 from tapster.engine.contract import (
     ConversationSettings,
     UiSettings,

@@ -29,6 +29,6 @@ async def answer_v3(tapster: Tapster, method: str, path: str) -> Answer:
         return Answer(index_answer(request.session_id, sources, storage))
     record = find_record(request.session_id, request.record_id, sources)
     if record is not None:
-        looked = await tapster.traces.history(request.session_id) if needs_history(record) else NoHistory()
+        looked = await tapster.traces.history(record) if needs_history(record) else NoHistory()
         record = verified_detail(record, looked)
     return Answer(detail_answer(record))

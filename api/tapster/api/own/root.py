@@ -19,7 +19,7 @@ from tapster.engine.ecma import Json
 from tapster.engine.errors import TapsterError
 from tapster.runtime import Draining, RuntimeFault
 
-from . import runtime
+from . import imports, runtime, sessions
 from .admission import OWN_ROOT, OwnOptions, admit
 from .routing import OwnCall, OwnRoute, find_route
 
@@ -39,7 +39,7 @@ class OwnRoot:
         self._tapster = tapster
         self._options = options
         self._document = OwnRoute("GET", "/openapi.json", self._openapi, "This document", "runtime")
-        self._routes = (*runtime.ROUTES, *routes, self._document)
+        self._routes = (*runtime.ROUTES, *sessions.ROUTES, *imports.ROUTES, *routes, self._document)
         self._version = version
 
     async def answer(self, request: Request) -> Response:
@@ -50,8 +50,9 @@ class OwnRoot:
             route, ids = find_route(self._routes, facts.method, facts.path.removeprefix(OWN_ROOT))
             if self._tapster.is_draining and not route.while_draining:
                 raise Draining
-            body = parse_body(await read_body(request, route.limit)) if route.limit else {}
-            reply = await route.handler(OwnCall(self._tapster, facts, Query.of(request.scope), ids, body))
+            data = await read_body(request, route.limit) if route.limit else b""
+            body = {} if route.takes_bytes else parse_body(data)
+            reply = await route.handler(OwnCall(self._tapster, facts, Query.of(request.scope), ids, body, data))
         except (TapsterError, RuntimeFault) as error:
             reply = error_answer("own", error)
         except Exception as error:  # noqa: BLE001 - the border: whatever happened, a client gets an answer
@@ -86,6 +87,7 @@ class OwnRoot:
                 route.tag,
                 route.success,
                 takes_body=route.limit > 0,
+                takes_bytes=route.takes_bytes,
                 needs_token=True,
                 media_type=route.media_type,
             )

@@ -24,6 +24,7 @@ class OwnCall:
     query: Query
     ids: Sequence[str] = ()
     body: Mapping[str, Json] = attrs.Factory(dict)
+    data: bytes = b""
 
 
 class OwnHandler(Protocol):
@@ -38,6 +39,7 @@ class OwnRoute:
 
     Attributes:
         limit: bytes of the body.
+        takes_bytes: the body is a file and isn't read as JSON.
         while_draining: the route still answers during a shutdown.
     """
 
@@ -49,6 +51,7 @@ class OwnRoute:
     limit: int = 0
     success: int = 200
     while_draining: bool = False
+    takes_bytes: bool = False
     media_type: str = "application/json"
 
     def match(self, path: str) -> list[str] | None:

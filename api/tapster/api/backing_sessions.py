@@ -1,0 +1,121 @@
+"""Sessions of the embedded host behind the HTTP layer's port."""
+
+from collections.abc import Sequence
+from typing import Literal, final
+
+import attrs
+
+from tapster.actors.hosts.embedded import AgentHandle, LiveChunk, Subscription
+from tapster.actors.session.embedded import embedded_key
+from tapster.actors.tapster import Tapster
+from tapster.engine.ecma import Json
+from tapster.engine.projection import SessionHeader, derive_messages
+
+from .ports import Notice
+from .shown import preview_json
+
+
+@final
+@attrs.define(eq=False)
+class LiveEvents:
+    """A subscription as numbered notices; a live chunk carries the seq of the last event, where a client resumes."""
+
+    _subscription: Subscription
+    _seq: int
+
+    def __enter__(self) -> "LiveEvents":
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self._subscription.close()
+
+    async def receive(self) -> Notice:
+        """The next event or chunk.
+
+        Raises:
+            trio.EndOfChannel: the session closed, or this reader fell behind.
+        """
+        item = await self._subscription.receive()
+        if isinstance(item, LiveChunk):
+            return Notice(self._seq, "chunk", {"turn": item.turn, "step": item.step, "chunk": item.chunk.to_json()})
+        self._seq = item.seq
+        return Notice(item.seq, "event", item.to_json())
+
+
+@final
+@attrs.frozen
+class SessionsPort:
+    """``ports.Sessions``."""
+
+    tapster: Tapster
+
+    async def list(self) -> Sequence[Json]:
+        """The sessions, newest first."""
+        return [self._shown(header) for header in await self.tapster.host.headers()]
+
+    async def create(self, session_id: str | None) -> Json:
+        """A new session, started."""
+        handle = await self.tapster.create_session(session_id)
+        return self._shown(await handle.session.header())
+
+    async def get(self, session_id: str) -> Json:
+        """One session with its messages and bindings."""
+        session = self.tapster.host.session(session_id)
+        header, inspection = await session.header(), await session.inspect()
+        selection = await self.tapster.library.selections.get(embedded_key(session_id))
+        return {
+            **self._shown(header),
+            "seq": len(inspection.events),
+            "messages": list(derive_messages(inspection.events)),
+            "selection": {
+                "presetId": selection.preset_id,
+                "characterCardId": selection.character_card_id,
+                "userId": selection.user_id,
+                "worldBookIds": list(selection.world_book_ids),
+            },
+        }
+
+    async def send(self, session_id: str, text: str, *, mode: Literal["followup", "steer", "send"]) -> Json:
+        """Queue a message; durable when answered."""
+        handle = await self.tapster.open_session(session_id)
+        deliver = {"followup": AgentHandle.followup, "steer": AgentHandle.steer, "send": AgentHandle.send}[mode]
+        return await deliver(handle, text)
+
+    async def cancel(self, session_id: str, *, keep_inbox: bool) -> None:
+        """Stop the turn under way."""
+        handle = await self.tapster.open_session(session_id)
+        await handle.cancel(keep_inbox=keep_inbox)
+
+    async def preview(self, session_id: str, draft: str | None) -> Json:
+        """What would be sent now."""
+        assembled = await self.tapster.preview(session_id, draft)
+        return preview_json(assembled)
+
+    async def active(self, session_id: str) -> Json:
+        """What the session would send now, without text and without claimed input."""
+        snapshot = (await self.tapster.preview(session_id)).snapshot
+        audit, preset = snapshot.audit, snapshot.resources.preset
+        return {
+            "selected": None if preset is None else {"id": preset.id, "name": preset.name},
+            "selection": audit["selection"],
+            "sessionSelection": audit["sessionSelection"],
+            "worldBookSelection": audit["worldBookSelection"],
+            "resources": audit["resources"],
+            "callConfig": snapshot.call_config.to_json(),
+            "diagnostics": audit["diagnostics"],
+            "audit": audit,
+        }
+
+    async def subscribe(self, session_id: str, after: int | None) -> "LiveEvents":
+        """The session's events from now on, those after a seq first."""
+        handle = await self.tapster.open_session(session_id)
+        return LiveEvents(await handle.subscribe(after), -1 if after is None else after)
+
+    def _shown(self, header: SessionHeader) -> Json:
+        agent = self.tapster.host.agent(header.id)
+        return {
+            "id": header.id,
+            "createdAt": header.created_at,
+            "parentSession": header.parent_session,
+            "status": "asleep" if agent is None else agent.status.value,
+        }
