@@ -30,6 +30,11 @@ from .group import witnessed as witnessed
 from .itemise import Itemisation as Itemisation
 from .itemise import SourceSpan as SourceSpan
 from .itemise import itemise as itemise
+from .library import Choices as Choices
+from .library import Library as Library
+from .library import card_fields as card_fields
+from .library import library_books as library_books
+from .library import library_request as library_request
 from .lore import ScannedLore as ScannedLore
 from .lore import lore_without_slot as lore_without_slot
 from .lore import place_lore as place_lore

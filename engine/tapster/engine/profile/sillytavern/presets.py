@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from tapster.engine.ecma import Json, is_number, is_record
-from tapster.engine.formats.presets import Preset, export_preset
+from tapster.engine.formats.presets import Preset, restore_preset
 from tapster.engine.formats.presets.read import choose_order
 from tapster.engine.profile.parts import Diagnostic
 
@@ -43,7 +43,7 @@ class PresetReading:
 
 def prompt_preset_of(preset: Preset) -> PresetReading:
     """A stored preset, edits included."""
-    return read_prompt_preset(export_preset(preset))
+    return read_prompt_preset(restore_preset(preset))
 
 
 def read_prompt_preset(raw: Mapping[str, Json]) -> PresetReading:
