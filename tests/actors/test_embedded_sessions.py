@@ -559,3 +559,28 @@ async def test_a_session_over_the_real_store_comes_back_whole(tmp_path: Path) ->
         assert {header.id for header in await rig.host.headers()} == {"s", "child"}
         with pytest.raises(SessionNotFound):
             await rig.host.open("nobody")
+
+
+async def test_fifty_sessions_at_once_each_get_their_own_answers(autojump_clock: object) -> None:
+    provider = ScriptedProvider(fallback="Aye.")
+
+    async def slowly(value: Any, context: Any, following: Any) -> Any:
+        await trio.sleep(1)
+        return await following()
+
+    async with open_rig(provider) as rig:
+        rig.host.hooks.assemble.add(slowly)
+        rig.host.prompt.section("who", lambda context: f"You serve {context.agent.id}.")
+
+        async def one(number: int) -> None:
+            handle = await rig.host.create(f"s-{number}")
+            await talk(handle, f"question {number}", f"again {number}")
+
+        start = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            for number in range(50):
+                nursery.start_soon(one, number)
+        assert trio.current_time() - start == pytest.approx(2)
+        for number in range(50):
+            said = [message["content"][0]["text"] for message in rig.agent(f"s-{number}").derive_messages()]
+            assert said == [f"You serve s-{number}.", f"question {number}", "Aye.", f"again {number}", "Aye."]
