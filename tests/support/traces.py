@@ -7,9 +7,10 @@ from typing import Any, cast
 import attrs
 import trio
 
+from tapster.actors.contract import AuditReading
 from tapster.actors.store.files.atomic import AtomicWriter
 from tapster.actors.store.files.traces import TraceFiles
-from tapster.api.ports import AuditReading, Tapster
+from tapster.api.ports import Tapster
 from tapster.engine.trace import History, NoHistory, TraceSources
 
 Json = Any
@@ -26,7 +27,7 @@ class FileTraces:
         await trio.lowlevel.checkpoint()
         return self.files.sources(session_id)
 
-    async def history(self, session_id: str) -> History:
+    async def history(self, record: Mapping[str, Json]) -> History:
         await trio.lowlevel.checkpoint()
         return self.host
 

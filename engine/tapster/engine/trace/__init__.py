@@ -57,4 +57,5 @@ from .verify import Inspection as Inspection
 from .verify import NoHistory as NoHistory
 from .verify import inspect_failed as inspect_failed
 from .verify import needs_history as needs_history
+from .verify import referenced_seqs as referenced_seqs
 from .verify import verified_detail as verified_detail

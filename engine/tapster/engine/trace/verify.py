@@ -72,6 +72,15 @@ def needs_history(record: Mapping[str, Json]) -> bool:
     return record.get("bodyStorage") == BODY_STORAGE and _reference_session(record) is not None
 
 
+def referenced_seqs(record: Mapping[str, Json]) -> tuple[int, ...]:
+    """Seqs of every event that a detail of this record looks at, besides the log's last one."""
+    parts = [member(part, "reference") for key in ("sections", "contexts") for part in record.get(key) or ()]
+    references = [*parts, *(record.get("systemMessageRefs") or ()), record.get("failureRef")]
+    seqs: list[Json] = [member(reference, "eventSeq") for reference in references]
+    seqs.append(member(record.get("requestAssemblyRef"), "seq"))
+    return tuple(sorted({int(seq) for seq in seqs if is_safe_integer(seq) and seq >= 0}))
+
+
 class _Refused(Exception):
     """One reference can't be read; only ever caught in this module."""
 
