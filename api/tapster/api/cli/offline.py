@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import attrs
 
@@ -34,6 +34,7 @@ from tapster.engine.projection import HistoryMessage, PendingInput
 
 NOW: Final = "1970-01-01T00:00:00.000Z"
 """Stands for the import time of files that are read and forgotten."""
+Parsed = TypeVar("Parsed")
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 
 
@@ -69,11 +70,11 @@ def read(files: Files) -> Material:
     Raises:
         FileUnreadable: one of them can't be used; the message says which and why.
     """
-    preset = None if files.preset is None else _parsed(files.preset, _preset)
-    card = None if files.card is None else _parsed(files.card, _card)
-    user = None if files.persona is None else _parsed(files.persona, _persona)
-    books = {f"world-{index}": _parsed(path, _book) for index, path in enumerate(files.worlds, 1)}
-    chat = None if files.chat is None else _parsed(files.chat, lambda path, data: parse_chat(data))
+    preset = None if files.preset is None else parsed(files.preset, _preset)
+    card = None if files.card is None else parsed(files.card, _card)
+    user = None if files.persona is None else parsed(files.persona, _persona)
+    books = {f"world-{index}": parsed(path, _book) for index, path in enumerate(files.worlds, 1)}
+    chat = None if files.chat is None else parsed(files.chat, lambda path, data: parse_chat(data))
     embedded = None
     if card is not None and card.data.get("characterBook") is not None:
         embedded = embedded_book(card.id or "card", card.name, card.data["characterBook"])
@@ -162,7 +163,12 @@ def read_bytes(path: Path) -> bytes:
         raise FileUnreadable(f"{path} can't be read: {error.strerror or error}") from error
 
 
-def _parsed(path: Path, parse: Any) -> Any:
+def parsed(path: Path, parse: Callable[[Path, bytes], Parsed]) -> Parsed:
+    """What a file holds, read by ``parse``.
+
+    Raises:
+        FileUnreadable: it can't be opened or used; the message names it and says why.
+    """
     data = read_bytes(path)
     try:
         return parse(path, data)
@@ -170,7 +176,8 @@ def _parsed(path: Path, parse: Any) -> Any:
         raise FileUnreadable(f"{path}: {error.message}", code=error.code, details=error.details) from error
 
 
-def _text(data: bytes) -> str:
+def decoded(data: bytes) -> str:
+    """A file's UTF-8 text, without a byte-order mark."""
     try:
         return data.removeprefix(b"\xef\xbb\xbf").decode()
     except UnicodeDecodeError as error:
@@ -178,7 +185,7 @@ def _text(data: bytes) -> str:
 
 
 def _preset(path: Path, data: bytes) -> Any:
-    return parse_preset(_text(data), id="preset", now=NOW, name=path.stem)
+    return parse_preset(decoded(data), id="preset", now=NOW, name=path.stem)
 
 
 def _card(path: Path, data: bytes) -> ProfileCharacter:
@@ -186,11 +193,15 @@ def _card(path: Path, data: bytes) -> ProfileCharacter:
     return ProfileCharacter.from_document(to_document(card))
 
 
+def persona_members(data: bytes) -> Json:
+    """The members of a persona file that Tapster reads."""
+    given = parse_json(decoded(data))
+    known = ("name", "description")
+    return {key: given[key] for key in known if key in given} if isinstance(given, dict) else given
+
+
 def _persona(path: Path, data: bytes) -> ProfileUser:
-    given = parse_json(_text(data))
-    persona = create_persona(
-        {key: given[key] for key in ("name", "description") if key in given}, generated_id="persona"
-    )
+    persona = create_persona(persona_members(data), generated_id="persona")
     return ProfileUser(persona.id, persona.name, persona.description)
 
 
