@@ -3,8 +3,6 @@
 UNBUILT: frozenset[tuple[str, str]] = frozenset(
     {
         ("assembler", "assemble"),
-        ("assembler", "st_macros"),
-        ("assembler", "tavern_text.blocks"),
         ("tavern_api", "catalog.validate"),
         ("tavern_api", "export.jsonl"),
         ("tavern_api", "http.v2"),
