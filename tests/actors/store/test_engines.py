@@ -35,6 +35,7 @@ from tapster.actors.store import (
     Together,
     Write,
 )
+from tapster.engine.ecma import stringify
 from tapster.engine.errors import TapsterError
 from tapster.engine.policy import Selection, SelectionLimits, SessionSelectionLimitError
 from tapster.engine.trace import RetentionLimits
@@ -47,6 +48,13 @@ FAR = SessionKey("far", "s1")
 CHAT = DocumentKey("chats", "chat-1")
 NAMES = [CHAT, DocumentKey("settings", "ui-settings"), DocumentKey("strategies", "p1"), DocumentKey("mvu", "a/b", "h")]
 ODD = {"9": "\ud800", "text": "火 \u2028 \x00", "number": 0.1, "none": None, "list": [1, True, {"b": 1, "a": 2}]}
+
+
+def nested(depth: int) -> Any:
+    value: Any = {"end": True}
+    for _ in range(depth):
+        value = {"in": [value]}
+    return value
 
 
 def do(engine: Engine, write: Write[R], key: str | None = None, now: int = 1_000) -> R:
@@ -77,6 +85,23 @@ def test_documents_come_back_as_written(engine: Engine, key: DocumentKey) -> Non
     assert (found.value, found.revision) == (ODD, written.revision)
     assert do(engine, DeleteDocument(key)) is True
     assert do(engine, DeleteDocument(key)) is False
+
+
+def test_nesting_beyond_the_stack_is_kept(engine: Engine) -> None:
+    deep = nested(1_500)
+    wanted = stringify(deep)
+    do(engine, PutDocument(CHAT, deep, 5))
+    do(engine, PutResource("preset", "p", {"name": "p", "raw": deep}, 5))
+    do(engine, CreateSession(S1, {"id": "s1"}, 5))
+    do(engine, AppendEvents(S1, 0, [{"type": "deep", "seq": 0, "data": deep}], 5))
+    do(engine, PutTrace(S1, record("t", extra=deep)))
+    with engine.read() as tables:
+        found, resource = tables.documents.get(CHAT), tables.resources.get("preset", "p")
+        assert found is not None
+        assert resource is not None
+        trace = tables.traces.get(S1, "t")
+        kept = [found.value, resource.document["raw"], tables.sessions.read(S1)[0]["data"], trace["extra"]]  # type: ignore[index]
+    assert [stringify(value) == wanted for value in kept] == [True] * 4
 
 
 @pytest.mark.parametrize("key", NAMES, ids=str)

@@ -2,36 +2,49 @@
 
 import hashlib
 import json
+from copy import deepcopy
 from datetime import UTC, datetime
+from typing import Final
 
 import msgspec
 
-from tapster.engine.ecma import Json, ordered_members, parse_json
+from tapster.engine.ecma import Json, parse_json, stringify
+
+PRETTY_DEPTH: Final = 256
 
 
 def encode(value: Json) -> bytes:
     """Compact JSON in UTF-8; escapes are used only where a lone surrogate asks for them."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     try:
-        return text.encode()
-    except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    except (ValueError, RecursionError):
+        # Lone surrogates, numbers that JSON lacks, nesting beyond the interpreter's stack: rare, and slower.
+        return stringify(value).encode()
 
 
 def encode_pretty(value: Json) -> bytes:
-    """JSON with two-space indent and a last newline, as the contract's documents are written."""
-    text = json.dumps(_ordered(value), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        escaped = json.dumps(_ordered(value), indent=2, allow_nan=False)
-        return (escaped + "\n").encode()
+    """JSON with two-space indent and a last newline, as the contract's documents are written.
+
+    Nesting beyond any real document is written compactly: its indents would outgrow it a thousandfold.
+    """
+    indent = 2 if is_within(value, PRETTY_DEPTH) else None
+    return (stringify(value, indent=indent) + "\n").encode()
 
 
-def _ordered(value: Json) -> Json:
-    if isinstance(value, dict):
-        return {key: _ordered(item) for key, item in ordered_members(value)}
-    return [_ordered(item) for item in value] if isinstance(value, list) else value
+def is_within(value: Json, depth: int) -> bool:
+    """Whether a value is nested at most that deep."""
+    level = [value]
+    for _ in range(depth):
+        level = [
+            child
+            for item in level
+            if isinstance(item, dict | list)
+            for child in (item.values() if isinstance(item, dict) else item)
+            if isinstance(child, dict | list)
+        ]
+        if not level:
+            return True
+    return False
 
 
 def decode(data: bytes) -> Json:
@@ -50,13 +63,29 @@ def pack(value: Json) -> bytes:
     """
     try:
         return msgspec.msgpack.encode(value)
-    except (UnicodeEncodeError, OverflowError):
-        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+    except (UnicodeEncodeError, OverflowError, RecursionError):
+        return stringify(value).encode()
 
 
 def unpack(data: bytes) -> Json:
     """The object that ``pack`` wrote."""
-    return json.loads(data) if data[:1] == b"{" else msgspec.msgpack.decode(data)
+    return decode(data) if data[:1] == b"{" else msgspec.msgpack.decode(data)
+
+
+def copy(value: Json) -> Json:
+    """A JSON value that shares nothing with the given one."""
+    try:
+        return deepcopy(value)
+    except RecursionError:
+        return decode(encode(value))
+
+
+def same(left: Json, right: Json) -> bool:
+    """Whether two JSON values are equal."""
+    try:
+        return bool(left == right)
+    except RecursionError:
+        return stringify(left) == stringify(right)
 
 
 def sha256(data: bytes) -> str:

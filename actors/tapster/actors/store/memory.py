@@ -7,7 +7,6 @@ sees what it would see with a disk, except crashes.
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from typing import final
 
 import attrs
@@ -17,7 +16,7 @@ from tapster.engine.errors import TapsterError
 
 from .checks import check_append, check_copy, conflict, last_changed_first
 from .checks import event_type as kind_of
-from .codec import encode, sha256
+from .codec import copy, encode, sha256
 from .errors import SessionLogExists, SessionLogMissing
 from .interface import Done, EngineInfo, Keyed, Outcome, Refused, Tables
 from .retention import Retention
@@ -39,6 +38,14 @@ from .values import (
 _Place = tuple[ResourceKind, str]
 
 
+def _copied(document: Document) -> Document:
+    return attrs.evolve(document, value=copy(document.value))
+
+
+def _copied_head(head: SessionHead) -> SessionHead:
+    return attrs.evolve(head, header=copy(head.header))
+
+
 @final
 class MemoryDocuments:
     """The ``Documents`` of memory."""
@@ -48,16 +55,17 @@ class MemoryDocuments:
         self._rows: dict[DocumentKey, Document] = {}
 
     def get(self, key: DocumentKey) -> Document | None:
-        return deepcopy(self._rows.get(key))
+        found = self._rows.get(key)
+        return None if found is None else _copied(found)
 
     def put(self, key: DocumentKey, value: Json, *, base: Base, now: int) -> Document:
         present = self._rows.get(key)
         revision = None if present is None else present.revision
         if not isinstance(base, AnyBase) and base != revision:
             raise conflict(key, base, revision)
-        document = Document(key, deepcopy(value), sha256(encode(value)), now)
+        document = Document(key, copy(value), sha256(encode(value)), now)
         self._undo.set(self._rows, key, document)
-        return deepcopy(document)
+        return _copied(document)
 
     def delete(self, key: DocumentKey) -> bool:
         return self._undo.remove(self._rows, key)
@@ -65,7 +73,7 @@ class MemoryDocuments:
     def items(self, collection: str, scope: str | None = "") -> Iterator[Document]:
         for key, document in list(self._rows.items()):
             if key.collection == collection and scope in (None, key.scope):
-                yield deepcopy(document)
+                yield _copied(document)
 
     def count(self, collection: str) -> tuple[int, int]:
         sizes = [len(encode(row.value)) for key, row in self._rows.items() if key.collection == collection]
@@ -84,7 +92,8 @@ class MemoryResources:
         self._covers: dict[_Place, bytes] = {}
 
     def get(self, kind: ResourceKind, resource_id: str) -> StoredResource | None:
-        return deepcopy(self._rows.get((kind, resource_id)))
+        found = self._rows.get((kind, resource_id))
+        return None if found is None else attrs.evolve(found, document=copy(found.document))
 
     def head(self, kind: ResourceKind, resource_id: str) -> ResourceHead | None:
         found = self._rows.get((kind, resource_id))
@@ -96,8 +105,8 @@ class MemoryResources:
     def revision(self, kind: ResourceKind, resource_id: str, revision: str) -> Json | None:
         present = self._rows.get((kind, resource_id))
         if present is not None and present.head.revision == revision:
-            return deepcopy(present.document)
-        return deepcopy(self._kept.get(ResourceUse(kind, resource_id, revision)))
+            return copy(present.document)
+        return copy(self._kept.get(ResourceUse(kind, resource_id, revision)))
 
     def put(
         self,
@@ -129,7 +138,7 @@ class MemoryResources:
             None if first is None else sha256(first),
             place in self._covers,
         )
-        self._undo.set(self._rows, place, StoredResource(head, deepcopy(document)))
+        self._undo.set(self._rows, place, StoredResource(head, copy(document)))
         return head
 
     def delete(self, kind: ResourceKind, resource_id: str) -> bool:
@@ -178,7 +187,7 @@ class MemorySessionLogs:
         if key in self._heads:
             raise SessionLogExists(f"session {key} has a log already")
         self._undo.set(self._events, key, [])
-        return self._write(SessionHead(key, deepcopy(header), 0, now, now))
+        return self._write(SessionHead(key, copy(header), 0, now, now))
 
     def copy_events(self, source: SessionKey, target: SessionKey, through_seq: int, *, now: int) -> int:
         theirs, ours = self._need(source), self._need(target)
@@ -188,27 +197,28 @@ class MemorySessionLogs:
     def append(self, key: SessionKey, first_seq: int, events: Sequence[Json], *, now: int) -> int:
         head = self._need(key)
         check_append(key, head.next_seq, first_seq, events)
-        return self._extend(head, deepcopy(list(events)), now)
+        return self._extend(head, copy(list(events)), now)
 
     def set_header(self, key: SessionKey, header: Json, *, now: int) -> SessionHead:
         head = self._need(key)
-        return self._write(SessionHead(key, deepcopy(header), head.next_seq, head.created_at, now))
+        return self._write(SessionHead(key, copy(header), head.next_seq, head.created_at, now))
 
     def head(self, key: SessionKey) -> SessionHead | None:
-        return deepcopy(self._heads.get(key))
+        found = self._heads.get(key)
+        return None if found is None else _copied_head(found)
 
     def heads(self, host: str | None = None) -> tuple[SessionHead, ...]:
         found = [head for key, head in self._heads.items() if host in (None, key.host)]
-        return deepcopy(last_changed_first(found))
+        return tuple(_copied_head(head) for head in last_changed_first(found))
 
     def read(self, key: SessionKey, since: int = 0, limit: int | None = None) -> tuple[Json, ...]:
         events = self._events.get(key, [])
-        return tuple(deepcopy(events[since : None if limit is None else since + limit]))
+        return tuple(copy(events[since : None if limit is None else since + limit]))
 
     def latest(self, key: SessionKey, event_type: str, before: int | None = None) -> Json | None:
         for event in reversed(self._events.get(key, [])[:before]):
             if kind_of(event) == event_type:
-                return deepcopy(event)
+                return copy(event)
         return None
 
     def delete(self, key: SessionKey) -> bool:
@@ -229,7 +239,7 @@ class MemorySessionLogs:
 
     def _write(self, head: SessionHead) -> SessionHead:
         self._undo.set(self._heads, head.key, head)
-        return deepcopy(head)
+        return _copied_head(head)
 
 
 @final
@@ -248,10 +258,10 @@ class MemoryTraces:
         row = self._retention.row({**record, "sessionId": key.session}, present and present[0])
         kept = self._resources.keep(uses)
         self._undo.remove(self._rows, (key, record_id))
-        self._undo.set(self._rows, (key, record_id), (deepcopy(row.record), row.size_bytes, kept))
+        self._undo.set(self._rows, (key, record_id), (copy(row.record), row.size_bytes, kept))
         self._forget(present[2] if present else ())
         self._evict(key, row.record.get("recordedAt"))
-        return deepcopy(row.record)
+        return copy(row.record)
 
     def put_audits(self, key: SessionKey, audits: Sequence[Json]) -> None:
         for audit in audits:
@@ -259,15 +269,15 @@ class MemoryTraces:
             present = self._rows.get(place)
             row = self._retention.audited(key.session, audit, present and present[0])
             if row is not None:
-                self._undo.set(self._rows, place, (deepcopy(row.record), row.size_bytes, present[2] if present else ()))
+                self._undo.set(self._rows, place, (copy(row.record), row.size_bytes, present[2] if present else ()))
         self._evict(key, 0)
 
     def get(self, key: SessionKey, record_id: str) -> Json | None:
         found = self._rows.get((key, record_id))
-        return None if found is None else deepcopy(found[0])
+        return None if found is None else copy(found[0])
 
     def of_session(self, key: SessionKey) -> tuple[Json, ...]:
-        return tuple(deepcopy(row[0]) for place, row in self._rows.items() if place[0] == key)
+        return tuple(copy(row[0]) for place, row in self._rows.items() if place[0] == key)
 
     def size(self) -> tuple[int, int]:
         return len(self._rows), sum(row[1] for row in self._rows.values())

@@ -8,6 +8,7 @@ import attrs
 from tapster.engine.ecma import Json
 from tapster.engine.policy import Selection, SelectionLimits
 
+from .codec import same
 from .errors import LogDiverged
 from .interface import Tables, Write
 from .selections import SelectionTable
@@ -125,7 +126,7 @@ class AppendEvents:
             return tables.sessions.append(self.key, self.first_seq, self.events, now=self.now)
         stored = tables.sessions.read(self.key, self.first_seq, len(self.events))
         for seq, (old, new) in enumerate(zip(stored, self.events, strict=False), self.first_seq):
-            if old != new:
+            if not same(old, new):
                 raise LogDiverged(f"session {self.key} has another event {seq}", details={"seq": seq})
         fresh = self.events[known:]
         next_seq = self.first_seq + len(stored)

@@ -1,13 +1,12 @@
 """Documents in the contract's files: a file each, or members of a shared one."""
 
 from collections.abc import Iterator
-from copy import deepcopy
 from pathlib import Path
 from typing import final
 from urllib.parse import unquote
 
 from tapster.actors.store.checks import conflict
-from tapster.actors.store.codec import encode, encode_pretty, epoch_ms, sha256
+from tapster.actors.store.codec import copy, encode, encode_pretty, epoch_ms, sha256
 from tapster.actors.store.errors import ReadFailed
 from tapster.actors.store.values import AnyBase, Base, Document, DocumentKey
 from tapster.engine.ecma import Json, is_record
@@ -48,7 +47,7 @@ class FileDocuments:
             self._check(key, place, base)
         if isinstance(place, Member):
             # A copy each way: the parsed file is shared, and callers may change what they gave or got.
-            self._store_members(place, {**self._members(place), key.name: deepcopy(value)})
+            self._store_members(place, {**self._members(place), key.name: copy(value)})
             return Document(key, value, sha256(encode(value)), now)
         data = encode_pretty(value)
         self._staging.put(place, data)
@@ -143,4 +142,4 @@ class FileDocuments:
 
 def _member_document(key: DocumentKey, value: Json) -> Document:
     updated = value.get("updatedAt") if is_record(value) else None
-    return Document(key, deepcopy(value), sha256(encode(value)), epoch_ms(updated))
+    return Document(key, copy(value), sha256(encode(value)), epoch_ms(updated))

@@ -3,7 +3,6 @@
 The places of the lines are indexed in memory when a log is first used; a read then touches only the lines it needs.
 """
 
-import json
 from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,10 +13,11 @@ import attrs
 
 from tapster.actors.store.checks import check_append, check_copy, last_changed_first
 from tapster.actors.store.checks import event_type as kind_of
-from tapster.actors.store.codec import encode
+from tapster.actors.store.codec import decode, encode
 from tapster.actors.store.errors import ReadFailed, SessionLogExists, SessionLogMissing
 from tapster.actors.store.values import SessionHead, SessionKey
 from tapster.engine.ecma import Json
+from tapster.engine.errors import FormatError
 
 from .layout import Layout
 from .staging import Staging
@@ -168,6 +168,6 @@ def _index(key: SessionKey, data: bytes, path: Path) -> LogState:
 
 def _parse(text: bytes, path: Path) -> Json:
     try:
-        return json.loads(text)
-    except ValueError as error:
+        return decode(text)
+    except FormatError as error:
         raise ReadFailed(f"{path.name} has a damaged line; it was left as it is: {error}") from error
