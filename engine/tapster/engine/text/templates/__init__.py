@@ -17,3 +17,9 @@ from .engine import TemplateEngine as TemplateEngine
 from .engine import render_template as render_template
 from .errors import TemplateError as TemplateError
 from .errors import TemplateSyntaxError as TemplateSyntaxError
+from .stored import Decision as Decision
+from .stored import StoredTemplate as StoredTemplate
+from .stored import TemplateEditRefused as TemplateEditRefused
+from .stored import TemplateShelf as TemplateShelf
+from .stored import may_emit as may_emit
+from .stored import parse_stored_template as parse_stored_template

@@ -83,11 +83,12 @@ class DataResolver:
         for candidate in self.data.books:
             if wanted is None or wanted in (candidate.id, candidate.name):
                 for entry in candidate.entries:
-                    if self._matches(entry, title):
+                    if self.matches(entry, title):
                         return entry.content
         return ""
 
-    def _matches(self, entry: TemplateEntry, title: object) -> bool:
+    def matches(self, entry: TemplateEntry, title: object) -> bool:
+        """Whether a title (uid, comment or pattern) means this entry."""
         if isinstance(title, RegexArgument):
             return any(
                 self.regex.find(title.pattern, title.flags, text, owner="getwi of a template") is not None
