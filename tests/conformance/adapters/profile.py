@@ -62,7 +62,7 @@ def snapshot(given: Json, preset: Json) -> ProfileSnapshot:
     character, user = given.get("character"), given.get("user")
     selection = normalize_selection({"character": given.get("characterSelection")})
     lore = tuple(
-        LoreEntry(entry["content"], entry.get("position", ""), entry.get("id"), entry.get("uid"))
+        LoreEntry(entry.get("content") or "", entry.get("position") or "", entry.get("id"), entry.get("uid"))
         for entry in given.get("lore") or ()
     )
     return compile_profile(
@@ -73,7 +73,7 @@ def snapshot(given: Json, preset: Json) -> ProfileSnapshot:
             ResolvedResources(
                 preset_of(preset),
                 ProfileCharacter.from_document(character) if character else None,
-                ProfileUser(user["id"], user["name"], user["description"]) if user else None,
+                ProfileUser(user.get("id"), user.get("name") or "", user.get("description") or "") if user else None,
             ),
             ActivatedLore(lore),
             given.get("context") or {},

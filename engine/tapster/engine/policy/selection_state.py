@@ -7,6 +7,7 @@ Source: spec/loader §2, §3.
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Literal, TypeAlias
 
 import attrs
@@ -33,9 +34,7 @@ from .selection import (
 
 ResourceKind: TypeAlias = Literal["preset", "character-card", "user", "world-book"]
 SCHEMA_VERSION = 2
-_TIMESTAMP = re.compile(
-    r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z", re.ASCII
-)
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 
 
 class SessionSelectionLimitError(StoreError):
@@ -77,8 +76,12 @@ class SelectionState:
     """How often a session's selection text changed in this process; leases compare it."""
 
     def has(self, session: Json) -> bool:
-        """Whether the session has a stored selection."""
-        return isinstance(session, str) and session in self.sessions
+        """Whether the session has a stored selection.
+
+        Raises:
+            FormatError: slug ``bad-session-id``.
+        """
+        return session_id(session) in self.sessions
 
     def get(self, session: Json, defaults: Selection) -> Selection:
         """The stored selection, else the defaults.
@@ -144,8 +147,18 @@ def _read_session(value: Json, version: int, now: str) -> StoredSelection:
         return StoredSelection(normalize_selection(value), now)
     record = value if is_record(value) else {}
     updated = record.get("updatedAt")
-    canonical = updated if isinstance(updated, str) and _TIMESTAMP.fullmatch(updated) else now
+    canonical = updated if isinstance(updated, str) and _is_timestamp(updated) else now
     return StoredSelection(normalize_selection(record.get("selection")), canonical)
+
+
+def _is_timestamp(text: str) -> bool:
+    if not _TIMESTAMP.fullmatch(text):
+        return False
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def document_json(state: SelectionState) -> Json:

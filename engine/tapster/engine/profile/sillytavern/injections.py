@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import attrs
 
+from tapster.engine.activation.sillytavern import note_is_due
+
 from .collection import Prepared
 from .content import AUTHORS_NOTE, PERSONA, Content, Origin, card_origin, join, join_filled
 from .model import DEFAULT_INJECTION_ORDER, ROLES, AssemblyInput, Injection, Message, PersonaPosition, Position, Role
@@ -25,7 +27,8 @@ class Injected:
 
 def note_content(given: AssemblyInput) -> Content:
     """The author's note with the world info and persona that stand around it; empty when it's not due."""
-    if not note_is_due(given):
+    said = sum(1 for message in given.chat if message.role == "user")
+    if not note_is_due(said, given.note.interval):
         return Content()
     note = Content.of(given.note.text, Origin(AUTHORS_NOTE))
     persona, lore = Content.of(given.persona.description, Origin(PERSONA)), given.lore
@@ -36,15 +39,6 @@ def note_content(given: AssemblyInput) -> Content:
     if lore.note_top or lore.note_bottom:
         note = _stripped_break(join("\n", [join("\n", lore.note_top), note, join("\n", lore.note_bottom)]))
     return note
-
-
-def note_is_due(given: AssemblyInput) -> bool:
-    """Whether the note's interval, counted in user messages, is reached."""
-    interval = given.note.interval
-    if interval == 1:
-        return True
-    said = sum(1 for message in given.chat if message.role == "user")
-    return interval > 0 and said > 0 and said % interval == 0
 
 
 def _stripped_break(content: Content) -> Content:
