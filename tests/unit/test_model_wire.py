@@ -128,6 +128,8 @@ def test_usage(usage: Json, expected: Json) -> None:
     ("status", "body", "code"),
     [
         (None, {"error": "plain words"}, "SERVER"),
+        (None, {"error": {"message": "slow down", "code": 429}}, "RATE_LIMIT"),
+        (None, {"error": {"message": "odd", "code": 599.5}}, "SERVER"),
         (429, {"error": {"message": "no money", "code": "insufficient_quota"}}, "QUOTA"),
         (502, None, "SERVER"),
         (409, {"error": {"message": 7}}, "HTTP_409"),

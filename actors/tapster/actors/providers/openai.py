@@ -53,6 +53,7 @@ class OpenAiSettings:
         efforts: reasoning efforts the models know, or None for no check.
         defaults: call-config members filled in when a request leaves them out.
         context_window: tokens the models can take, if known.
+        max_tokens_member: how this server calls the limit of a reply.
     """
 
     url: str
@@ -62,6 +63,7 @@ class OpenAiSettings:
     defaults: Mapping[str, Json] = attrs.field(factory=dict)
     context_window: int | None = None
     deadlines: Deadlines = attrs.field(factory=Deadlines)
+    max_tokens_member: str = "max_tokens"
 
 
 @asynccontextmanager
@@ -103,11 +105,12 @@ class OpenAiProvider:
             sink(_failed("TIMEOUT", exchange.late))
 
     async def _exchange(self, request: ModelRequest, sink: Sink, exchange: "_Exchange") -> None:
+        body = request_body(request, self.settings.max_tokens_member)
         try:
             async with self._client.stream(
                 "POST",
                 f"{self.settings.url.rstrip('/')}/chat/completions",
-                content=stringify(request_body(request)).encode("utf-8", "replace"),
+                content=stringify(body).encode(),
                 headers=self._headers(request),
             ) as response:
                 if response.status_code != 200:

@@ -1,6 +1,6 @@
 """The OpenAI chat-completions wire, both ways, without any network: requests out, stream objects in.
 
-Source: spec/dsh_host §13.3; the DeepSeek members ``reasoning_content`` and ``thinking`` are understood.
+Source: spec/dsh_host §13.3. DeepSeek's ``reasoning_content`` is read, and sent back beside tool calls as the host does.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Final, final
 
 import attrs
 
-from tapster.engine.ecma import Json, is_record, parse_json
+from tapster.engine.ecma import Json, is_record, is_safe_integer, parse_json
 from tapster.engine.errors import FormatError
 
 from .chunks import (
@@ -35,8 +35,8 @@ _FINISHES: Final[Mapping[str, Finish]] = {
 }
 
 
-def request_body(request: ModelRequest) -> Json:
-    """The JSON body of ``POST /chat/completions``."""
+def request_body(request: ModelRequest, max_tokens_member: str = "max_tokens") -> Json:
+    """The JSON body of ``POST /chat/completions``; some servers want ``max_completion_tokens`` instead."""
     config = request.config
     body: Json = {
         "model": request.model,
@@ -45,7 +45,7 @@ def request_body(request: ModelRequest) -> Json:
         "stream_options": {"include_usage": True},
     }
     names = {
-        "maxTokens": "max_tokens",
+        "maxTokens": max_tokens_member,
         "temperature": "temperature",
         "stop": "stop",
         "reasoningEffort": "reasoning_effort",
@@ -269,6 +269,9 @@ def failure_of(
     message = detail.get("message")
     words = [word for word in (detail.get("code"), detail.get("type")) if isinstance(word, str)]
     code = next((_BY_WORD[word] for word in words if word in _BY_WORD), None)
+    number: Json = detail.get("code")
+    if status is None and code is None and is_safe_integer(number):
+        status = int(number)
     if status is not None and code not in ("QUOTA", "CONTEXT_WINDOW_EXCEEDED"):
         code = _BY_STATUS.get(status) or ("SERVER" if status >= 500 else f"HTTP_{status}")
     text = message if isinstance(message, str) and message else f"the provider answered with status {status}"
