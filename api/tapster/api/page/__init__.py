@@ -1,0 +1,3 @@
+"""The server-rendered page: library, sessions, chat, preview and traces, in Chinese and English."""
+
+from .routes import add_page as add_page

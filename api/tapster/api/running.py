@@ -1,0 +1,77 @@
+"""A whole Tapster with its server: opened from a configuration, drained in order (design §4 rule 9)."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import attrs
+import trio
+
+from tapster.actors.providers import OpenAiSettings
+from tapster.actors.store import StoreConfig
+from tapster.actors.tapster import Tapster, TapsterConfig, open_tapster
+from tapster.runtime import Phase
+
+from .app import AppOptions, create_app
+from .backing import Backing
+from .config import Config
+from .logs import log_sink
+from .page import add_page
+from .serving import Server, open_server, server_config
+
+SERVER_GRACE_S: Final = 3.0
+
+
+@attrs.frozen(eq=False)
+class Running:
+    """What ``tapster serve`` has open."""
+
+    config: Config
+    tapster: Tapster
+    server: Server
+
+
+def tapster_config(config: Config) -> TapsterConfig:
+    """What the runtime needs of a configuration."""
+    provider = None
+    if config.provider_url is not None:
+        provider = OpenAiSettings(config.provider_url, config.provider_key)
+    return TapsterConfig(StoreConfig(config.data_dir, config.store), provider, config.model, config.max_live_sessions)
+
+
+def app_options(config: Config) -> AppOptions:
+    """What HTTP needs of a configuration."""
+    return AppOptions(
+        allowed_hosts=frozenset(config.allowed_hosts),
+        allow_remote_clients=config.allow_remote,
+        token=config.token,
+    )
+
+
+@asynccontextmanager
+async def open_running(config: Config) -> AsyncIterator[Running]:
+    """Everything open and listening, for the length of a block.
+
+    Raises:
+        StoreError: the data can't be used.
+        OSError: the address is taken.
+    """
+    async with open_tapster(tapster_config(config), log=log_sink) as tapster:
+        app = create_app(Backing(tapster), app_options(config))
+        add_page(app, tapster, config)
+        server_settings = server_config(config.host, config.port, grace_s=SERVER_GRACE_S)
+        async with open_server(app, server_settings) as server:
+            yield Running(config, tapster, server)
+
+
+async def drain(running: Running, grace_s: float) -> None:
+    """Take nothing new, end live streams, and let turns under way finish within the grace."""
+    running.tapster.lifecycle.advance(Phase.DRAINING)
+    for handle in running.tapster.host.live:
+        agent = running.tapster.host.agent(handle.id)
+        if agent is not None:
+            agent.log.end_subscribers()
+    with trio.move_on_after(grace_s):
+        async with trio.open_nursery() as nursery:
+            for handle in running.tapster.host.live:
+                nursery.start_soon(handle.when_idle)
