@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from json.encoder import encode_basestring
 from typing import Any, TypeAlias
 
 from .errors import FormatError
@@ -27,8 +28,7 @@ WHITE_SPACE = (
 _INDEX_KEY = re.compile(r"0|[1-9][0-9]{0,9}")
 _INDEX_KEY_IN_TEXT = re.compile(r'"[0-9]')
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-_ESCAPED = re.compile(r'[\x00-\x1f"\\\ud800-\udfff]')
-_SHORT_ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
+_ESCAPED_SURROGATES = {code: f"\\u{code:04x}" for code in range(0xD800, 0xE000)}
 _NUMERIC = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?Infinity")
 _RADIX = {"0x": (16, re.compile(r"[0-9a-fA-F]+")), "0o": (8, re.compile("[0-7]+")), "0b": (2, re.compile("[01]+"))}
 
@@ -327,12 +327,10 @@ def _leaf(value: Json) -> str:
 
 def quote(text: str) -> str:
     """A JSON string literal; lone surrogates become ``\\udXXX``, everything else above U+001F stays raw."""
-    return '"' + _ESCAPED.sub(_escape, text) + '"'
-
-
-def _escape(match: re.Match[str]) -> str:
-    character = match.group()
-    return _SHORT_ESCAPES.get(character) or f"\\u{ord(character):04x}"
+    literal = encode_basestring(text)
+    return (
+        literal if literal.isascii() or not _LONE_SURROGATE.search(literal) else literal.translate(_ESCAPED_SURROGATES)
+    )
 
 
 def well_formed(text: str) -> str:

@@ -12,7 +12,7 @@ import attrs
 
 from tapster.engine.ecma import Json, parse_json
 from tapster.engine.errors import FormatError
-from tapster.engine.limits import JSON_DEPTH, JSON_VALUES
+from tapster.engine.limits import JSON_DEPTH, JSON_ESCAPES, JSON_VALUES
 
 _WINDOW = 1 << 18
 _STRUCTURE = bytes(byte for byte in range(256) if byte not in b"[]{},")
@@ -21,17 +21,18 @@ _BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 @attrs.frozen
 class JsonLimits:
-    """Bounds of a JSON text: values in it, and levels of nesting."""
+    """Bounds of a JSON text: values in it, levels of nesting, backslashes (each costs the parser a step)."""
 
     values: int = JSON_VALUES
     depth: int = JSON_DEPTH
+    escapes: int = JSON_ESCAPES
 
 
 def load_json(given: bytes | str, limits: JsonLimits = JsonLimits()) -> Json:
     """The value of a JSON text within its limits; bytes are UTF-8 with one byte-order mark dropped.
 
     Raises:
-        FormatError: ``bad-utf8``, ``bad-json``, ``json-too-many-values`` or ``json-too-deep``.
+        FormatError: ``bad-utf8``, ``bad-json``, or a limit as in ``check_json``.
     """
     text = decode_text(given) if isinstance(given, bytes) else given
     check_json(given if isinstance(given, bytes) else text.encode("utf-8", "surrogatepass"), limits)
@@ -54,11 +55,14 @@ def check_json(data: bytes, limits: JsonLimits) -> None:
     """Refuse a text that would build too many values or too deep ones; it need not be JSON.
 
     Raises:
-        FormatError: ``json-too-many-values`` or ``json-too-deep``.
+        FormatError: ``json-too-many-values``, ``json-too-many-escapes`` or ``json-too-deep``.
     """
+    escapes = data.count(b"\\")
+    if escapes > limits.escapes:
+        raise FormatError("json-too-many-escapes", f"the JSON holds more than {limits.escapes} escapes in its texts")
     if _cheap_bound(data) <= min(limits.values, limits.depth):
         return
-    if b"\\" in data:
+    if escapes:
         data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
     if data.count(b'"') > 4 * limits.values:  # a string is a value, or the name of one
         raise _too_many(limits)

@@ -4,6 +4,7 @@ Source: spec/resources §3.2.
 """
 
 import re
+from collections.abc import Iterator
 from itertools import islice
 
 from tapster.engine.ecma import is_record, trim
@@ -11,7 +12,6 @@ from tapster.engine.limits import MACROS_SCANNED
 
 from .model import CardData, CardFormat, Finding
 
-_MACRO = re.compile(r"\{\{([^{}]*)\}\}")
 _NAME_END = re.compile(r"::|[\s\ufeff]")
 _KNOWN_MACROS = frozenset(
     {
@@ -90,10 +90,25 @@ def unknown_macro_names(data: CardData) -> tuple[str, ...]:
         *data.alternate_greetings,
         *data.group_only_greetings,
     )
-    bodies = (match[1] for text in texts if "{{" in text for match in _MACRO.finditer(text))
+    bodies = (body for text in texts if "{{" in text for body in _macro_bodies(text))
     names = {_macro_name(body) for body in islice(bodies, MACROS_SCANNED)}
     unknown = {name for name in names - _KNOWN_MACROS if name and not name.startswith("//")}
     return tuple(sorted(unknown, key=lambda name: name.encode("utf-16-be", "surrogatepass")))
+
+
+def _macro_bodies(text: str) -> Iterator[str]:
+    """What stands between ``{{`` and ``}}`` without braces inside; linear in any text."""
+    start = 0
+    end = text.find("}}")
+    while end >= 0:
+        opened = text.rfind("{", start, end)
+        body = text[opened + 1 : end]
+        if opened > start and text[opened - 1] == "{" and "}" not in body:
+            yield body
+            start = end + 2
+        else:
+            start = end + 1
+        end = text.find("}}", start)
 
 
 def _macro_name(body: str) -> str:

@@ -18,7 +18,7 @@ from tapster.engine.formats.fields import (
 )
 from tapster.engine.formats.json_guard import load_json
 from tapster.engine.formats.profiles import Profile
-from tapster.engine.limits import REASONING_EFFORT_UNITS, STOP_STRINGS
+from tapster.engine.limits import PRESET_PROMPTS, REASONING_EFFORT_UNITS, STOP_STRINGS
 
 from .model import Preset, PresetPrompt, PresetSource, Role, Sampling
 from .old import default_prompts, is_old_preset
@@ -51,7 +51,7 @@ def parse_preset(
     Profiles other than the contract also take a preset without prompts, as those of early 2023 are.
 
     Raises:
-        FormatError: ``preset-bad-json``, ``preset-not-object`` or ``preset-no-prompts``.
+        FormatError: ``preset-bad-json``, ``preset-not-object``, ``preset-no-prompts``, or a limit.
     """
     raw = _root(given)
     prompts = raw.get("prompts")
@@ -59,6 +59,8 @@ def parse_preset(
         if profile == "contract" or not is_old_preset(raw):
             raise FormatError("preset-no-prompts", "there is no list 'prompts'; is this a chat-completion preset?")
         return _preset(raw, default_prompts(raw), None, id, now, name)
+    if len(prompts) > PRESET_PROMPTS:
+        raise FormatError("preset-too-many-prompts", f"a preset has at most {PRESET_PROMPTS} prompts")
     order = choose_order(raw, [prompt_identifier(item, index) for index, item in enumerate(prompts)])
     return _preset(raw, read_prompts(prompts, order), order, id, now, name)
 

@@ -18,11 +18,29 @@ from .model import (
     TimedEffects,
     WorldBookEntry,
 )
-from .table import ADVANCED, BASIC, DEFAULTS, EMBEDDED_DEFAULTS, Row
+from .table import DEFAULTS, EMBEDDED_DEFAULTS, ROWS, Row
 from .values import ABSENT, Findings, read_record, read_value
 
 _REQUIRED = ("keys", "content", "extensions", "enabled", "insertion_order")
-_PARTS = {"group": Group, "recursion": Recursion, "effects": TimedEffects, "match_sources": MatchSources}
+_BY_MEMBER: Mapping[bool, Mapping[str, int]] = {
+    embedded: {
+        **{(row.embedded if embedded else row.standalone): number for number, row in enumerate(ROWS)},
+        "name": next(number for number, row in enumerate(ROWS) if row.path == "comment"),
+    }
+    for embedded in (False, True)
+}
+_BY_EXTENSION: Mapping[str, int] = {row.extension: number for number, row in enumerate(ROWS) if row.extension}
+_PARTS: Mapping[str, Any] = {
+    "group": Group,
+    "recursion": Recursion,
+    "effects": TimedEffects,
+    "match_sources": MatchSources,
+}
+_DEFAULT_PARTS: Mapping[str, Any] = {name: kind() for name, kind in _PARTS.items()}
+_FLAT_DEFAULTS: Mapping[bool, Mapping[str, Any]] = {
+    embedded: {**{path: value for path, value in defaults.items() if "." not in path}, **_DEFAULT_PARTS}
+    for embedded, defaults in ((False, DEFAULTS), (True, EMBEDDED_DEFAULTS))
+}
 
 
 def read_entry(
@@ -36,21 +54,34 @@ def read_entry(
                 findings.add("missing-required-field", f"{path}.{member}", f"an embedded entry has '{member}'")
     extensions = read_record(raw.get("extensions", ABSENT), f"{path}.extensions", findings)
     uid = _uid(raw, "id" if embedded else "uid", source.index if embedded else source.key, path, findings)
-    defaults = {**(EMBEDDED_DEFAULTS if embedded else DEFAULTS), "display_index": source.index}
-    fields: dict[str, Any] = {}
-    for row in (*BASIC, *ADVANCED):
+    defaults = EMBEDDED_DEFAULTS if embedded else DEFAULTS
+    fields: dict[str, Any] = {**_FLAT_DEFAULTS[embedded], "display_index": source.index}
+    parts: dict[str, dict[str, Any]] = {}
+    for row in _present(raw, extensions, embedded=embedded):
         value, where = _find(row, raw, extensions, embedded=embedded, exact=findings.repairs)
+        part, _, attribute = row.path.rpartition(".")
+        target = parts.setdefault(part, {}) if part else fields
         if row.path == "enabled" and not embedded:
             fields["enabled"] = not read_value(row, value, False, f"{path}.disable", findings)
         else:
-            fields[row.path] = read_value(row, value, defaults.get(row.path), f"{path}.{where}", findings)
+            default = source.index if row.path == "display_index" else defaults[row.path]
+            target[attribute] = read_value(row, value, default, f"{path}.{where}", findings)
+    fields.update({name: _PARTS[name](**given) for name, given in parts.items()})
     return WorldBookEntry(
         uid=uid,
         source=source,
-        **_nested(fields),
+        **fields,
         character_filter=_character_filter(raw, extensions, path, findings),
         extensions=extensions,
     )
+
+
+def _present(raw: Mapping[str, Json], extensions: Mapping[str, Json], *, embedded: bool) -> list[Row]:
+    """The rows of the table that an entry says anything about, in reading order."""
+    by_member = _BY_MEMBER[embedded]
+    found = [number for member in raw if (number := by_member.get(member)) is not None]
+    found += [number for member in extensions if (number := _BY_EXTENSION.get(member)) is not None]
+    return [ROWS[number] for number in sorted(set(found))]
 
 
 def _find(
@@ -70,20 +101,6 @@ def _find(
     if row.extension is None or (exact and own in raw):
         return raw.get(own, ABSENT), own
     return raw.get(own, extensions.get(row.extension, ABSENT)), f"extensions.{row.extension}"
-
-
-def _nested(fields: Mapping[str, Any]) -> dict[str, Any]:
-    parts: dict[str, dict[str, Any]] = {name: {} for name in _PARTS}
-    out: dict[str, Any] = {}
-    for path, value in fields.items():
-        part, _, attribute = path.partition(".")
-        if attribute:
-            parts[part][attribute] = value
-        else:
-            out[path] = value
-    for name, kind in _PARTS.items():
-        out[name] = kind(**parts[name])
-    return out
 
 
 def _uid(raw: Mapping[str, Json], member: str, default: int | str, path: str, findings: Findings) -> int | str:

@@ -112,6 +112,15 @@ ADVANCED: tuple[Row, ...] = (
 
 ROWS = (*BASIC, *ADVANCED)
 
+_NULL_PATHS = (
+    "scan_depth",
+    "case_sensitive",
+    "match_whole_words",
+    "use_group_scoring",
+    "effects.sticky",
+    "effects.cooldown",
+    "effects.delay",
+)
 DEFAULTS: Mapping[str, object] = {
     "keys": (),
     "secondary_keys": (),
@@ -138,9 +147,11 @@ DEFAULTS: Mapping[str, object] = {
     "automation_id": "",
     "ignore_budget": False,
     "triggers": (),
+    "display_index": 0,
+    **dict.fromkeys(_NULL_PATHS),
     **{f"match_sources.{source}": False for source in _SOURCES},
 }
-"""Attribute path → default of a standalone entry; absent is None."""
+"""Attribute path → default of a standalone entry."""
 EMBEDDED_DEFAULTS: Mapping[str, object] = {
     **DEFAULTS,
     "enabled": False,

@@ -163,8 +163,12 @@ def _restored(entry: WorldBookEntry, format: BookFormat) -> dict[str, Json]:
     raw = entry.source.raw
     if not raw:
         return _embedded(entry) if format == "character-book-v2" else _standalone(entry)
-    originals = [read_entry(raw, format, entry.source, "$", Findings(repairs=repairs)) for repairs in (False, True)]
     out: dict[str, Json] = dict(raw)
+    originals = []
+    for repairs in (False, True):
+        originals.append(read_entry(raw, format, entry.source, "$", Findings(repairs=repairs)))
+        if originals[-1] == entry:
+            return out
     for row in ROWS:
         if attribute(entry, row.path) not in [attribute(original, row.path) for original in originals]:
             _put(out, row, entry, format)
