@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tapster.actors.providers import Finish, ReasoningDelta, Reply, TextDelta
+from tapster.actors.providers import Chunk, Finish, ReasoningDelta, Reply, TextDelta
 from tapster.actors.providers.sse import MAX_LINE_CHARACTERS, SseDecoder
 from tapster.actors.providers.wire import ChunkParser, failure_of, usage_of, wire_messages
 from tapster.engine.ecma import Json
@@ -96,7 +96,15 @@ def test_adjacent_deltas_are_kept_as_one() -> None:
     reply = Reply()
     for chunk in (TextDelta(0, "a"), TextDelta(0, "b"), ReasoningDelta(1, "x"), TextDelta(0, "c")):
         reply.take(chunk)
-    assert reply.chunks == [TextDelta(0, "ab"), ReasoningDelta(1, "x"), TextDelta(0, "c")]
+    whole: list[Chunk] = [TextDelta(0, "ab"), ReasoningDelta(1, "x"), TextDelta(0, "c")]
+    assert reply.stream() == [{"type": "chunk", "chunk": chunk.to_json()} for chunk in whole]
+
+
+def test_a_character_cut_between_two_pieces_is_whole_again() -> None:
+    cut = ['{"choices":[{"delta":{"content":"a\\ud83d"}}]}', '{"choices":[{"delta":{"content":"\\ude00b"}}]}']
+    reply = run(*cut, "[DONE]")
+    assert reply.content() == [{"type": "text", "text": "a😀b"}]
+    assert reply.stream()[1]["chunk"]["text"] == "a😀b"
 
 
 def test_nothing_after_the_end_counts() -> None:

@@ -3,12 +3,13 @@
 Source: spec/dsh_host §5 (chunk kinds), §7 (kept prefix), §8 (failures).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Literal, TypeAlias, final
 
 import attrs
 
-from tapster.engine.ecma import Json
+from tapster.engine.ecma import Json, utf16_slice
 
 BlockType = Literal["text", "reasoning", "tool-call"]
 
@@ -129,7 +130,6 @@ class Finish:
 
 
 Chunk: TypeAlias = BlockStart | TextDelta | ReasoningDelta | ToolCallDelta | BlockEnd | UsageChunk | Finish
-Delta: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta
 
 
 @attrs.define
@@ -141,7 +141,7 @@ class _Block:
     whole: Json = None
 
     def content(self) -> Json:
-        text = "".join(self.parts)
+        text = joined(self.parts)
         if self.whole is not None:
             return self.whole
         if self.kind == "tool-call":
@@ -164,9 +164,8 @@ class Reply:
     _blocks: dict[int, _Block] = attrs.field(factory=dict)
 
     def take(self, chunk: Chunk) -> None:
-        """Add the next chunk; deltas of one block that follow each other are kept as one."""
-        if not self._joined(chunk):
-            self.chunks.append(chunk)
+        """Add the next chunk."""
+        self.chunks.append(chunk)
         match chunk:
             case BlockStart(index, kind):
                 self._blocks[index] = _Block(kind)
@@ -194,25 +193,38 @@ class Reply:
         return [block for block in self.content() if block["type"] != "tool-call"]
 
     def stream(self) -> list[Json]:
-        """The chunks as ``stream`` of a message or attempt in log format 4."""
-        return [{"type": "chunk", "chunk": chunk.to_json()} for chunk in self.chunks]
+        """The chunks as ``stream`` of a message or attempt in log format 4; deltas in a row are one."""
+        return [{"type": "chunk", "chunk": chunk.to_json()} for chunk in merged(self.chunks)]
 
     def _block(self, index: int, kind: BlockType) -> _Block:
         return self._blocks.setdefault(index, _Block(kind))
 
-    def _joined(self, chunk: Chunk) -> bool:
-        last = self.chunks[-1] if self.chunks else None
-        joined: Chunk | None = None
-        match last, chunk:
-            case TextDelta(a, text), TextDelta(b, more) if a == b:
-                joined = TextDelta(a, text + more)
-            case ReasoningDelta(a, text), ReasoningDelta(b, more) if a == b:
-                joined = ReasoningDelta(a, text + more)
-            case ToolCallDelta(a, call, name, text), ToolCallDelta(b, _, _, more) if a == b:
-                joined = ToolCallDelta(a, call, name, text + more)
-        if joined is not None:
-            self.chunks[-1] = joined
-        return joined is not None
+
+def joined(parts: Sequence[str]) -> str:
+    """Pieces of a text as one; a surrogate pair that was cut between two pieces becomes its character again."""
+    return utf16_slice("".join(parts), 0)
+
+
+def merged(chunks: Sequence[Chunk]) -> Iterator[Chunk]:
+    """The chunks with deltas of one block that follow each other joined."""
+    for _, group in groupby(enumerate(chunks), key=_run_key):
+        run = [chunk for _, chunk in group]
+        first = run[0]
+        if isinstance(first, ToolCallDelta):
+            parts = [chunk.arguments for chunk in run if isinstance(chunk, ToolCallDelta)]
+            yield attrs.evolve(first, arguments=joined(parts))
+        elif isinstance(first, TextDelta | ReasoningDelta):
+            texts = [chunk.text for chunk in run if isinstance(chunk, TextDelta | ReasoningDelta)]
+            yield attrs.evolve(first, text=joined(texts))
+        else:
+            yield first
+
+
+def _run_key(numbered: tuple[int, Chunk]) -> tuple[type, int, int]:
+    place, chunk = numbered
+    if isinstance(chunk, TextDelta | ReasoningDelta | ToolCallDelta):
+        return type(chunk), chunk.index, -1
+    return type(chunk), 0, place
 
 
 def has_output(chunks: Sequence[Chunk]) -> bool:

@@ -22,6 +22,7 @@ from .chunks import (
     TextDelta,
     ToolCallDelta,
     UsageChunk,
+    joined,
 )
 from .port import ModelRequest
 
@@ -123,7 +124,7 @@ class _OpenBlock:
     name: str = ""
 
     def end(self) -> BlockEnd:
-        text = "".join(self.parts)
+        text = joined(self.parts)
         if self.kind == "tool-call":
             return BlockEnd(self.index, {"type": self.kind, "id": self.id, "name": self.name, "arguments": text})
         return BlockEnd(self.index, {"type": self.kind, "text": text})
