@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tapster.api.answers import attachment_disposition
-from tapster.engine.policy import RpState
 from tests.support.asgi import Reply
 from tests.support.contract import Served, open_contract
 from tests.support.pngs import card_chunk, png_with
@@ -118,26 +117,30 @@ async def test_roleplay_follows_a_card_unless_told_not_to(served: Served) -> Non
 
 
 async def test_roleplay_under_a_running_turn_waits_for_the_next_step(served: Served) -> None:
-    served.host.sandboxes["busy"] = "workspace-write"
     queued = await good(served, "PUT", "/rp-mode", {"sessionId": "busy", "active": True})
     assert (queued["outcome"], queued["rp"]["active"], queued["pending"]["active"]) == ("queued", False, True)
-    cancelled = await good(served, "PUT", "/rp-mode", {"sessionId": "busy", "active": False})
-    assert cancelled["outcome"] == "queued"
-    await good(served, "PUT", "/rp-mode", {"sessionId": "busy", "active": True})
-    await served.view.roleplay.commit_pending("busy")
-    assert served.host.sandboxes["busy"] == "read-only"
-    rp = (await served.view.selections.get("busy")).rp
-    assert rp == RpState(True, "command", False, "workspace-write")
+    assert (await good(served, "GET", "/rp-mode?sessionId=busy"))["pending"]["active"] is True
+    again = await good(served, "PUT", "/rp-mode", {"sessionId": "busy", "active": True})
+    assert again["outcome"] == "noop"
 
 
 async def test_alerts_are_taken_once(served: Served) -> None:
-    served.view.roleplay.block("s", "bash")
-    served.view.roleplay.block("s", "write")
+    served.tapster.tavern.alerts.record("s", "bash")
+    served.tapster.tavern.alerts.record("s", "write")
     shown = (await good(served, "GET", "/rp-alert?sessionId=s"))["alert"]
     assert shown["toolName"] == "write"
     assert (await good(served, "GET", "/rp-alert?sessionId=s&id=other"))["alert"] is None
     assert (await good(served, "DELETE", f"/rp-alert?sessionId=s&id={shown['id']}"))["alert"] == shown
     assert (await good(served, "GET", "/rp-alert?sessionId=s"))["alert"] is None
+
+
+async def test_active_runs_an_assembly_and_records_nothing(served: Served) -> None:
+    ids = await fill(served)
+    await good(served, "POST", "/select", {"id": ids["preset"], "sessionId": "s"})
+    active = await good(served, "GET", "/active?sessionId=s")
+    assert active["selected"] == {"id": ids["preset"], "name": "P"}
+    assert active["callConfig"] == {"temperature": 0.5}
+    assert (await good(served, "GET", "/traces?sessionId=s"))["records"] == []
 
 
 async def test_a_template_with_a_missing_part_is_not_applied(served: Served) -> None:
@@ -191,16 +194,16 @@ BAD: list[tuple[str, str, Any, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("method", "path", "body", "status"), BAD)
-async def test_bad_input_changes_nothing(served: Served, method: str, path: str, body: Json, status: int) -> None:
+async def test_bad_input_changes_nothing(served: Served) -> None:
     before = await everything(served)
-    if isinstance(body, bytes):
-        headers = PNG_TYPE if path.startswith("/characters") else {}
-        reply = await call(served, method, path, data=body, headers=headers)
-    else:
-        reply = await call(served, method, path, body)
-    assert reply.status == status, reply.body
-    assert reply.json()["ok"] is False
+    for method, path, body, status in BAD:
+        if isinstance(body, bytes):
+            headers = PNG_TYPE if path.startswith("/characters") else {}
+            reply = await call(served, method, path, data=body, headers=headers)
+        else:
+            reply = await call(served, method, path, body)
+        assert (method, path, reply.status) == (method, path, status), (body, reply.body)
+        assert reply.json()["ok"] is False
     assert await everything(served) == before
 
 

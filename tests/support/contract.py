@@ -1,6 +1,6 @@
-"""The contract's routes over a real store and library, without a host: sessions are names, some of them running."""
+"""The contract's routes over a whole Tapster with a scripted model."""
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -8,43 +8,16 @@ import attrs
 import trio
 from quart_trio import QuartTrio
 
-from tapster.actors.contract import ContractView, contract_view
-from tapster.actors.library import open_library
-from tapster.actors.session import Assembled
-from tapster.actors.store import StoreConfig, open_store
+from tapster.actors.providers import Pause, ScriptedProvider
+from tapster.actors.store import StoreConfig
 from tapster.actors.store.opening import EngineName
-from tapster.actors.system import SystemClock, SystemIds
+from tapster.actors.tapster import Tapster, TapsterConfig, open_tapster
 from tapster.api.app import AppOptions, create_app
-from tapster.engine.errors import RequestError
-from tapster.engine.policy import SandboxMode
+from tapster.api.backing import Backing
+from tapster.runtime import bounded_shield
 from tests.support.asgi import AsgiClient
 
-
-@attrs.define
-class NamedSessions:
-    """A host whose sessions exist by name only.
-
-    Attributes:
-        running: sessions with a turn under way.
-        sandboxes: modes of the live ones.
-    """
-
-    running: set[str] = attrs.Factory(set)
-    sandboxes: dict[str, SandboxMode] = attrs.Factory(dict)
-
-    def is_running(self, session_id: str) -> bool:
-        return session_id in self.running
-
-    def sandbox(self, session_id: str) -> SandboxMode | None:
-        return self.sandboxes.get(session_id)
-
-    async def set_sandbox(self, session_id: str, mode: SandboxMode) -> None:
-        await trio.lowlevel.checkpoint()
-        self.sandboxes[session_id] = mode
-
-    async def preview(self, session_id: str) -> Assembled:
-        await trio.lowlevel.checkpoint()
-        raise RequestError(f"session {session_id!r} doesn't exist", code="SESSION_NOT_FOUND", status=404)
+LONG_S = 3600.0
 
 
 @attrs.frozen
@@ -53,8 +26,8 @@ class Served:
 
     client: AsgiClient
     app: QuartTrio
-    view: ContractView
-    host: NamedSessions
+    tapster: Tapster
+    provider: ScriptedProvider
 
 
 @asynccontextmanager
@@ -64,14 +37,23 @@ async def open_contract(
     engine: EngineName = "memory",
     running: Iterable[str] = (),
     options: AppOptions | None = None,
-    ids: Callable[[], SystemIds] = SystemIds,
 ) -> AsyncIterator[Served]:
-    """The routes over a data folder, for the length of a block."""
-    clock, host = SystemClock(), NamedSessions(set(running))
-    async with (
-        open_store(StoreConfig(folder, engine), clock=clock) as store,
-        open_library(store, clock=clock, ids=ids()) as library,
-    ):
-        view = contract_view(library, store, host, clock=clock, ids=ids())
-        app = create_app(view, options)
-        yield Served(AsgiClient(app), app, view, host)
+    """The routes over a data folder, for the length of a block; the sessions of ``running`` are answering."""
+    provider = ScriptedProvider()
+    async with open_tapster(TapsterConfig(StoreConfig(folder, engine)), provider=provider) as tapster:
+        app = create_app(Backing(tapster), options)
+        handles = []
+        for session_id in running:
+            provider.add([Pause(LONG_S)])
+            handle = await tapster.create_session(session_id)
+            await handle.followup("Take your time.")
+            handles.append(handle)
+            with trio.fail_after(5):
+                while provider.active < len(handles):  # noqa: ASYNC110 - a turn starts in its own time
+                    await trio.sleep(0.001)
+        try:
+            yield Served(AsgiClient(app), app, tapster, provider)
+        finally:
+            with bounded_shield(1):
+                for handle in handles:
+                    await handle.cancel()  # noqa: ASYNC102 - bounded_shield is the shield

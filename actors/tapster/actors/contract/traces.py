@@ -24,13 +24,7 @@ from tapster.engine.trace import (
     referenced_seqs,
 )
 
-
-@attrs.frozen
-class AuditReading:
-    """A session's records and the bytes that all records take."""
-
-    sources: TraceSources
-    persisted_bytes: int
+from .readings import AuditReading
 
 
 @final

@@ -72,7 +72,7 @@ class Capture:
                 event,
                 known_parts=assembled.snapshot.sections,
                 selection=assembled.selection,
-                audit=audit_facts(facts, assembled),
+                audit=_with_profile(facts, assembled),
                 extras={"rolls": {"seed": assembled.seed, "draws": assembled.draws}},
             )
         return self._step(event)
@@ -113,8 +113,7 @@ class Capture:
         return attempt
 
 
-def audit_facts(facts: AuditFacts, assembled: Assembled) -> AuditFacts:
-    """The facts with everything that a finished profile says of itself."""
+def _with_profile(facts: AuditFacts, assembled: Assembled) -> AuditFacts:
     snapshot, audit = assembled.snapshot, assembled.snapshot.audit
     resources = dict(audit["resources"])
     return attrs.evolve(
