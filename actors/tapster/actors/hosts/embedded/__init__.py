@@ -4,6 +4,7 @@ from .agent import Agent as Agent
 from .agent import AgentOptions as AgentOptions
 from .agent import HostParts as HostParts
 from .agent import Turn as Turn
+from .handle import AgentHandle as AgentHandle
 from .history import LiveChunk as LiveChunk
 from .history import LiveItem as LiveItem
 from .history import Subscription as Subscription
@@ -22,7 +23,6 @@ from .hooks import StatusChange as StatusChange
 from .hooks import StepContext as StepContext
 from .hooks import StreamCall as StreamCall
 from .hooks import TurnError as TurnError
-from .host import AgentHandle as AgentHandle
 from .host import EmbeddedHost as EmbeddedHost
 from .host import open_embedded_host as open_embedded_host
 from .inbox import InboxError as InboxError

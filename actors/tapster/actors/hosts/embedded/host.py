@@ -6,7 +6,7 @@ Source: spec/dsh_host §9, §14; design §4, §6.
 import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, final
+from typing import Final, final
 
 import attrs
 import trio
@@ -22,13 +22,10 @@ from tapster.engine.ecma import Json
 from tapster.engine.errors import TapsterError
 from tapster.engine.projection import Event, LoggedSession, SessionHeader, fork_cut, fork_seed
 from tapster.runtime import (
-    ActorGone,
-    Child,
     Clock,
     Draining,
     Ids,
     LogSink,
-    Ref,
     Restart,
     RuntimeFault,
     Supervisor,
@@ -36,27 +33,10 @@ from tapster.runtime import (
     open_supervisor,
 )
 
-from .actor import (
-    AgentActor,
-    AppendEvent,
-    Birth,
-    Cancel,
-    Flush,
-    Followup,
-    Inject,
-    Prepend,
-    RemoveQueued,
-    ReplaceQueued,
-    ReplaceSurface,
-    Send,
-    Steer,
-    Subscribe,
-    WhenIdle,
-)
+from .actor import AgentActor, Birth
 from .agent import Agent, AgentOptions, HostParts
-from .history import Subscription
+from .handle import AgentHandle
 from .hooks import Cancelled, Hooks, Origin
-from .inbox import Target
 from .prompt import PromptRegistry
 from .retry import RetryPolicy
 from .session import EmbeddedSession
@@ -134,7 +114,7 @@ class EmbeddedHost:
     _supervisor: Supervisor
     _idle_s: float | None = None
     is_closing: bool = False
-    _live: dict[str, "AgentHandle"] = attrs.field(factory=dict)
+    _live: dict[str, AgentHandle] = attrs.field(factory=dict)
     _actors: dict[str, AgentActor] = attrs.field(factory=dict)
     _opening: dict[str, trio.Lock] = attrs.field(factory=dict)
 
@@ -158,7 +138,7 @@ class EmbeddedHost:
         return self.parts.tools
 
     @property
-    def live(self) -> tuple["AgentHandle", ...]:
+    def live(self) -> tuple[AgentHandle, ...]:
         """The sessions that are open."""
         return tuple(handle for handle in self._live.values() if handle.is_live)
 
@@ -169,7 +149,7 @@ class EmbeddedHost:
         cwd: str | None = None,
         options: AgentOptions | None = None,
         first_events: Sequence[tuple[str, Json]] = (),
-    ) -> "AgentHandle":
+    ) -> AgentHandle:
         """Begin a session.
 
         Raises:
@@ -179,7 +159,7 @@ class EmbeddedHost:
         header = self._header(session_id or self.parts.ids.uuid(), cwd=cwd)
         return await self._begin(header, "new", options, first_events=first_events)
 
-    async def open(self, session_id: str, *, options: AgentOptions | None = None) -> "AgentHandle":
+    async def open(self, session_id: str, *, options: AgentOptions | None = None) -> AgentHandle:
         """The live session of that id, resumed from its log if need be; opened once for all who wait.
 
         Raises:
@@ -200,7 +180,7 @@ class EmbeddedHost:
         at_seq: int | None = None,
         cut: int | None = None,
         options: AgentOptions | None = None,
-    ) -> "AgentHandle":
+    ) -> AgentHandle:
         """Begin a session with a copy of another's events.
 
         Args:
@@ -230,7 +210,7 @@ class EmbeddedHost:
 
     async def delegate(
         self, parent_id: str, session_id: str | None = None, *, options: AgentOptions | None = None
-    ) -> "AgentHandle":
+    ) -> AgentHandle:
         """Begin a subagent's session below another; cancelling the parent cancels it too.
 
         Raises:
@@ -289,7 +269,7 @@ class EmbeddedHost:
         *,
         seed: tuple[Event, ...] = (),
         first_events: Sequence[tuple[str, Json]] = (),
-    ) -> "AgentHandle":
+    ) -> AgentHandle:
         async with self._lock(header.id):
             live = self._live.get(header.id)
             if live is not None and live.is_live:
@@ -305,7 +285,7 @@ class EmbeddedHost:
             return
         raise SessionExists(session_id)
 
-    async def _start(self, birth: Birth) -> "AgentHandle":
+    async def _start(self, birth: Birth) -> AgentHandle:
         if self.is_closing:
             raise Draining
         births = [birth]
@@ -340,120 +320,6 @@ class EmbeddedHost:
             child = self.agent(session_id)
             if child is not None and _is_subagent(child.header, cancelled.agent.id):
                 child.cancel({"kind": "parent"})
-
-
-@final
-@attrs.define(eq=False)
-class AgentHandle:
-    """The public handle on one live session."""
-
-    id: str
-    _host: EmbeddedHost
-    child: Child
-    _is_closed: bool = False
-
-    @property
-    def is_live(self) -> bool:
-        """Whether it still serves, or will again after a restart."""
-        return self.child.state.value != "ended"
-
-    @property
-    def session(self) -> "EmbeddedSession":
-        """The session as the host port shows it."""
-        return self._host.session(self.id)
-
-    async def followup(self, message: Json) -> Json:
-        """Queue a message (a text, or ``{content, id?, source?}``) for a turn of its own; durable when answered."""
-        return await self._ask(Followup(message))
-
-    async def steer(self, message: Json) -> Json:
-        """Queue a message for the next step of the running turn; wakes an idle agent."""
-        return await self._ask(Steer(message))
-
-    async def inject(self, message: Json) -> Json:
-        """Queue a message for the next step, whenever that comes."""
-        return await self._ask(Inject(message))
-
-    async def send(self, message: Json) -> Json:
-        """Steer a running turn, else begin a new one."""
-        return await self._ask(Send(message))
-
-    async def prepend(self, target: Target, message: Json) -> Json:
-        """Queue a message before all others of a queue."""
-        return await self._ask(Prepend(target, message))
-
-    async def replace(self, message_id: str, message: Json) -> Json:
-        """Put a message in the place of a pending one."""
-        return await self._ask(ReplaceQueued(message_id, message))
-
-    async def remove(self, message_id: str) -> None:
-        """Take a pending message out."""
-        await self._ask(RemoveQueued(message_id))
-
-    async def cancel(self, cause: Json = None, *, keep_inbox: bool = False) -> None:
-        """Stop the turn under way and drop what waits (unless kept); the turn may still unwind afterwards."""
-        await self._ask(Cancel(cause, keep_inbox), control=True)
-
-    async def when_idle(self) -> None:
-        """Wait until no turn is under way."""
-        await self._ask(WhenIdle())
-
-    async def subscribe(self, after: int | None = None) -> Subscription:
-        """Events (those after seq ``after`` first) and live chunks, until closed or fallen behind."""
-        subscription: Subscription = await self._ask(Subscribe(after))
-        return subscription
-
-    async def replace_surface(self, start_seq: int, end_seq: int, message: Json) -> Event:
-        """Put one message in the place of a range of the model's history, as a compaction does."""
-        event: Event = await self._ask(ReplaceSurface(start_seq, end_seq, message))
-        return event
-
-    async def append(self, kind: str, data: Json, *, ignorable: bool = False) -> Event:
-        """Append a log-only event, such as ``sandbox/mode``."""
-        event: Event = await self._ask(AppendEvent(kind, data, ignorable))
-        return event
-
-    async def flush(self) -> int:
-        """Make everything durable; the next seq."""
-        seq: int = await self._ask(Flush())
-        return seq
-
-    async def fork(self, session_id: str | None = None, *, at_seq: int | None = None) -> "AgentHandle":
-        """As ``EmbeddedHost.fork`` of this session."""
-        return await self._host.fork(self.id, session_id, at_seq=at_seq)
-
-    async def close(self) -> None:
-        """End the session; it can be opened again, by the host."""
-        await self._host.close(self.id)
-
-    async def end(self) -> None:
-        """Stop the agent and wait until it is gone; this handle doesn't bring it back."""
-        self._is_closed = True
-        await self.child.stop()
-
-    async def _ask(self, body: Any, *, control: bool = False) -> Any:
-        """Ask the agent; one that passivated comes back, and a message it never took is sent once more."""
-        ref = await self._ref()
-        try:
-            return await ref.ask(body, control=control)
-        except ActorGone as gone:
-            if gone.taken or self._is_closed:
-                raise
-        await ref.wait_ended()
-        while self.child.state.value == "running" and await self.child.ref() is ref:
-            await self.child.state.wait_transition()
-        return await (await self._ref()).ask(body, control=control)
-
-    async def _ref(self) -> Ref:
-        while not self._is_closed:
-            if not self.is_live:
-                await self._host.open(self.id)
-            try:
-                return await self.child.ref()
-            except ActorGone:
-                if self.is_live:
-                    raise
-        return await self.child.ref()
 
 
 def _is_subagent(header: SessionHeader, parent_id: str) -> bool:
