@@ -14,6 +14,7 @@ from tapster.engine.formats.chats import Chat, parse_chat
 from tapster.engine.formats.personas import Persona, create_persona
 from tapster.engine.formats.presets import Preset, parse_preset
 from tapster.engine.formats.world_books import WorldBookDocument, import_world_book
+from tapster.engine.profile.explanations import explain_assembly
 from tapster.engine.profile.sillytavern import Assembly, AssemblyPorts, Choices, Library, assemble, library_request
 from tapster.engine.profile.tokens import ESTIMATE
 
@@ -69,6 +70,7 @@ def result(assembly: Assembly) -> Json:
             "total": assembly.itemisation.total,
             "bySource": dict(assembly.itemisation.by_source),
         },
+        "prompts": [item.to_json() for item in explain_assembly(assembly)],
         "entries": [decision.to_json() for decision in assembly.scan.decisions()],
         "facts": facts,
         "warnings": [warning.to_json() for warning in assembly.warnings],
@@ -86,6 +88,8 @@ def describe(given: Json) -> Iterator[str]:
     tokens = given["tokens"]
     yield f"Tokens by source ({tokens['counter']}): {tokens['total']} in all"
     yield from (f"  {count:6} {source}" for source, count in tokens["bySource"].items())
+    yield "Prompts:"
+    yield from (f"  {'+' if item['sent'] else '-'} {item['prompt']}: {item['text']}" for item in given["prompts"])
     yield "World-book entries:"
     yield from (
         f"  {'+' if entry['active'] else '-'} {entry['entry']}: {entry['reason']}" for entry in given["entries"]

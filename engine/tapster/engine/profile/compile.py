@@ -82,6 +82,8 @@ class ProfileSnapshot:
     macro_context: MacroContext
     diagnostics: tuple[Diagnostic, ...]
     active_lore: tuple[Json, ...]
+    lore_sides: frozenset[bool]
+    """Which sides of the character have lore: before (True), after (False)."""
     user_injection: UserInjection
     resources: ResolvedResources
     audit: Mapping[str, Json]
@@ -116,8 +118,7 @@ def compile_profile(request: CompileRequest, draw: Draw) -> ProfileSnapshot:
         request.max_bytes,
     )
     if request.resolve_only:
-        shown = tuple(entry.reported_id for entry in lore.entries)
-        return _snapshot(request, context, "", (), diagnostics, shown, UserInjection())
+        return _snapshot(request, context, "", (), diagnostics, lore.entries, UserInjection())
     fitted = fit_profile(given, context, draw)
     rendering = fitted.rendering
     return _snapshot(
@@ -126,7 +127,7 @@ def compile_profile(request: CompileRequest, draw: Draw) -> ProfileSnapshot:
         joined(rendering.parts),
         name_parts((part.text, part.sources) for part in rendering.parts),
         (*diagnostics, *rendering.diagnostics),
-        tuple(entry.reported_id for entry in fitted.lore),
+        fitted.lore,
         rendering.user_injection,
     )
 
@@ -137,15 +138,17 @@ def _snapshot(
     text: str,
     sections: tuple[NamedPart, ...],
     diagnostics: tuple[Diagnostic, ...],
-    active: tuple[Json, ...],
+    lore: tuple[LoreEntry, ...],
     injection: UserInjection,
 ) -> ProfileSnapshot:
+    active = tuple(entry.reported_id for entry in lore)
+    sides = frozenset(entry.before for entry in lore)
     preset = request.resources.preset
     mode: SystemPromptMode = "append" if preset is None or request.resolve_only else preset.system_prompt_mode
     config = call_config(preset)
     audit = _audit(request, text, mode, config, diagnostics, active)
     return ProfileSnapshot(
-        text, sections, config, mode, context, diagnostics, active, injection, request.resources, audit
+        text, sections, config, mode, context, diagnostics, active, sides, injection, request.resources, audit
     )
 
 

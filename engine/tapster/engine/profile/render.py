@@ -25,7 +25,7 @@ CHARACTER_MARKERS: Final[Mapping[str, str]] = {
 }
 PERSONA_MARKERS: Final = frozenset({"personaDescription", "userDescription", "userPersona"})
 LORE_MARKERS: Final = {"worldInfoBefore": True, "worldInfoAfter": False}
-_FIELD_NAMES: Final[Mapping[str, str]] = {
+FIELD_NAMES: Final[Mapping[str, str]] = {
     "description": "description",
     "personality": "personality",
     "scenario": "scenario",
@@ -277,7 +277,7 @@ class _Renderer:
         assert character is not None
         return PartSource(
             "character",
-            _FIELD_NAMES[field],
+            FIELD_NAMES[field],
             getattr(self._fields, field),
             resource_id=character.id,
             resource_revision=character.revision,

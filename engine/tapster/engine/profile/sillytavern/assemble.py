@@ -72,8 +72,9 @@ class AssemblyRequest:
 
 @attrs.frozen(eq=False)
 class Assembly:
-    """A finished request and its record."""
+    """A finished request and its record; ``given`` is the input with its lore and rewritten chat."""
 
+    given: AssemblyInput
     messages: tuple[Message, ...]
     itemisation: Itemisation
     facts: tuple[Fact, ...]
@@ -110,6 +111,7 @@ def assemble(request: AssemblyRequest, ports: AssemblyPorts) -> Assembly:
         raise _named_error(built, given)
     messages, role_facts = _for_target(built.messages, system_only_first=request.system_only_first)
     return Assembly(
+        given,
         messages,
         itemise(messages, ports.counter),
         (*facts, *rewriter.facts, *lore_without_slot(given, built.prompts), *_dropped(given, built), *role_facts),
