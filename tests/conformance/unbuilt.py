@@ -2,7 +2,6 @@
 
 UNBUILT: frozenset[tuple[str, str]] = frozenset(
     {
-        ("assembler", "assemble"),
         ("tavern_api", "catalog.validate"),
         ("tavern_api", "export.jsonl"),
         ("tavern_api", "http.v2"),

@@ -5,13 +5,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
+import trio
 
+from tapster.actors.sources import assemble as assemble_with_sources
+from tapster.actors.sources import open_sources
 from tapster.engine.assembly import (
     AssemblyPreset,
     AssemblyResult,
     Carried,
     PresetStore,
     RenderInput,
+    RequestContext,
     SourceDefinition,
     SourceRegistry,
     Strategy,
@@ -29,6 +33,7 @@ from tapster.engine.assembly import (
     validate_native,
 )
 from tapster.engine.assembly import history as policy_history
+from tapster.engine.assembly.tavern import register_tavern_sources
 from tapster.engine.ecma import stringify
 from tapster.engine.errors import TapsterError
 from tests.conformance.compare import differences
@@ -183,6 +188,8 @@ def full_preset(value: Json) -> AssemblyPreset:
 def make_registry(given: Json) -> SourceRegistry:
     registry = SourceRegistry()
     register_host_sources(registry)
+    if given.get("tavern"):
+        register_tavern_sources(registry)
     for source in given.get("sources", []):
         registry.register(declared_source(source))
     for strategy in given.get("strategies", []):
@@ -200,7 +207,16 @@ def assemble(given: Json, carried: Carried | None = None) -> AssemblyResult:
         preview=given.get("preview", False),
     )
     limits = {"max_bytes": given["maxBytes"]} if "maxBytes" in given else {}
+    if given.get("async"):
+        return trio.run(assemble_async, given, context, carried, limits)
     return assemble_request(make_registry(given), context, carried, **limits)
+
+
+async def assemble_async(given: Json, context: RequestContext, carried: Carried | None, limits: Json) -> AssemblyResult:
+    async with open_sources(registry=make_registry({**given, "sources": []})) as sources:
+        for source in given.get("sources", []):
+            sources.add(declared_source(source))
+        return await assemble_with_sources(sources, context, carried, **limits)
 
 
 # Views

@@ -4,6 +4,7 @@ Source: spec/assembler §6.3, §7.2, §8.1, §8.2.
 """
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import attrs
 
@@ -31,6 +32,7 @@ class RenderInput:
         block: the block as its source gave it, read-only.
         diagnostics: records may be appended.
         identity: the block's key, to name it in diagnostics.
+        scratch: what renderers keep from block to block of one request, by keys of their own.
     """
 
     text: str
@@ -39,6 +41,7 @@ class RenderInput:
     block: Mapping[str, Json]
     diagnostics: list[dict[str, Json]]
     identity: str
+    scratch: dict[object, Any]
 
 
 @attrs.define
@@ -86,6 +89,7 @@ class Emitter:
     drafts: list[Draft] = attrs.field(factory=list)
     slots: list[SlotRecord] = attrs.field(factory=list)
     variables: dict[str, Json] = attrs.field(factory=dict)
+    scratch: dict[object, Any] = attrs.field(factory=dict)
     _native: dict[str, Message] = attrs.field(factory=dict)
     _emitted: set[str] = attrs.field(factory=set)
     _by_key: dict[str, Draft] = attrs.field(factory=dict)
@@ -228,7 +232,7 @@ class Emitter:
         if renderer is None:
             return text
         block = freeze(entry.block.raw)
-        given = RenderInput(text, self.context, self.variables, block, self.diagnostics, entry.key)
+        given = RenderInput(text, self.context, self.variables, block, self.diagnostics, entry.key, self.scratch)
         rendered = renderer(given)
         if not isinstance(rendered, str):
             discard(rendered)
