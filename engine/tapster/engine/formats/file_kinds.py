@@ -61,6 +61,8 @@ def kind_of_json(raw: Json) -> JsonKind:
 
 def _kind_of_object(raw: Mapping[str, Json]) -> JsonKind | None:
     data = raw.get("data")
+    if isinstance(raw.get("personas"), dict) or _is_persona(raw):
+        return "personas"
     if raw.get("spec") != "lorebook_v3" and (
         str(raw.get("spec", "")).startswith("chara_card") or "char_name" in raw or _has_card_fields(raw)
     ):
@@ -71,14 +73,15 @@ def _kind_of_object(raw: Mapping[str, Json]) -> JsonKind | None:
         return "card"
     if isinstance(raw.get("prompts"), list) or "prompt_order" in raw or is_old_preset(raw):
         return "preset"
-    if isinstance(raw.get("personas"), dict) or (set(raw) <= {"id", "name", "description"} and "name" in raw):
-        return "personas"
     return None
 
 
 def _has_card_fields(raw: Mapping[str, Json]) -> bool:
-    is_persona = set(raw) <= {"id", "name", "description"}
-    return "name" in raw and not is_persona and "entries" not in raw and any(mark in raw for mark in _CARD_MARKS)
+    return "name" in raw and "entries" not in raw and any(mark in raw for mark in _CARD_MARKS)
+
+
+def _is_persona(raw: Mapping[str, Json]) -> bool:
+    return set(raw) <= {"id", "name", "description"} and "name" in raw
 
 
 def _is_script(raw: Mapping[str, Json]) -> bool:

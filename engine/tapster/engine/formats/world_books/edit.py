@@ -10,6 +10,7 @@ import attrs
 
 from tapster.engine.ecma import Json, is_number, is_record
 from tapster.engine.errors import FormatError
+from tapster.engine.formats.profiles import Profile
 
 from .guard import BookLimits
 from .model import EntrySource, WorldBook, WorldBookEntry
@@ -45,6 +46,8 @@ _KINDS: Mapping[str, Callable[[Json], bool]] = {
     "caseSensitive": lambda value: value is None or isinstance(value, bool),
     "matchWholeWords": lambda value: value is None or isinstance(value, bool),
 }
+_REPAIRS = ("invalid-entry", "entries_object")
+"""Diagnostics of a book that only a lenient reading takes; an edit reads it the same way again."""
 _SETTINGS = {"scanDepth": "scan_depth", "tokenBudget": "token_budget", "recursiveScanning": "recursive_scanning"}
 
 
@@ -75,7 +78,9 @@ def edit_world_book(
         entries=_entries(book, body["entries"], new_uid) if "entries" in body else book.entries,
         source=attrs.evolve(book.source, raw=raw),
     )
-    return parse_world_book(restore_world_book(changed), format=book.source.format, limits=limits)
+    repaired = any(item.code in _REPAIRS for item in book.diagnostics)
+    profile: Profile = "lenient" if repaired else "contract"
+    return parse_world_book(restore_world_book(changed), format=book.source.format, limits=limits, profile=profile)
 
 
 def _text(body: Mapping[str, Json], member: str, current: str) -> str:
