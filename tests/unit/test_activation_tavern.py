@@ -146,6 +146,12 @@ def test_depth_and_caps_cut_the_scan_text() -> None:
     assert details == {"scannedCharacters": 5, "originalCharacters": 7}
 
 
+def test_a_context_without_text_leaves_the_plain_text() -> None:
+    book = library_book("w", {"a": {"uid": 1, "key": ["tide"], "content": "A"}}, scan_depth=0)
+    empty, _ = activate(PendingInput(), [HistoryMessage(None, "user", "")])
+    assert [entry.id for entry in request(book, context=empty).lore] == ["w:1"]
+
+
 def test_the_audit_holds_no_content_and_no_text() -> None:
     entries = {
         "a": {"uid": 1, "key": ["tide"], "content": "SECRET", "comment": "name", "group": "g"},

@@ -58,6 +58,12 @@ def test_replay_restores_queues_without_claims() -> None:
     assert scanned(state).text == "b"
 
 
+def test_replay_stops_before_the_event_at_hand() -> None:
+    events = [splice(1, 0, text_message("a")), splice(2, 0, removed=1)]
+    state, _ = observe(replay(PendingInput(), events, before=2), events[1])
+    assert scanned(state).text == "a"
+
+
 def test_the_end_of_a_turn_drops_the_batch() -> None:
     assert scanned(end_turn(run(splice(1, 0, text_message("a")), splice(2, 0, removed=1)))).text == ""
 

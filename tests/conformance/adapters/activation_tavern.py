@@ -21,7 +21,7 @@ from tapster.engine.activation.tavern import (
 )
 from tapster.engine.errors import TapsterError
 from tapster.engine.formats.world_books import parse_world_book
-from tapster.engine.projection import HistoryMessage, PendingInput, ProjectionLimits, activate
+from tapster.engine.projection import ActivationContext, ContextMessage, ContextMetadata
 from tests.conformance.registry import adapter
 
 Json = Any
@@ -114,17 +114,12 @@ def accepted_json(candidate: Candidate) -> Json:
 def run_adapter(given: Json) -> Json:
     options = given.get("options", {})
     defaults = defaults_of(options)
-    context = None
-    if "messages" in given:
-        history = [HistoryMessage(None, "user", text) for text in given["messages"]]
-        bounds = ProjectionLimits(limits.MAX_SCAN_CHARACTERS, limits.MAX_SCAN_MESSAGES)
-        context, _ = activate(PendingInput(limits=bounds), history)
     result = activate_books(
         BookRequest(
             book_ids=tuple(given.get("worldBookIds", ())),
             books={book_id: library_book(book_id, raw, defaults) for book_id, raw in given["books"].items()},
             selection=selection_of(given["worldBookSelection"]) if "worldBookSelection" in given else None,
-            context=context,
+            context=context_of(given["messages"]) if "messages" in given else None,
             conversation_text=given.get("conversationText", ""),
             embedded=embedded_book("c1", "Card", given["embedded"], defaults=defaults) if "embedded" in given else None,
             options=ActivationOptions.from_options(options),
@@ -146,6 +141,12 @@ def run_adapter(given: Json) -> Json:
             for decision in result.decisions()
         ],
     }
+
+
+def context_of(texts: list[str]) -> ActivationContext:
+    messages = tuple(ContextMessage(None, "user", text, "durable") for text in texts)
+    joined = "\n".join(texts)
+    return ActivationContext(messages, joined, ContextMetadata.of_plain_text(joined))
 
 
 def library_book(book_id: str, raw: Json, defaults: MatchDefaults) -> LibraryBook | TapsterError:

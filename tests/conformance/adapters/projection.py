@@ -26,9 +26,13 @@ def run_greeting(given: Json) -> Json:
 def run_projection(given: Json) -> Json:
     history = history_of(given.get("durable", []))
     preload = [host_event(splice) for splice in given.get("preload", [])][given.get("seedLength", 0) :]
-    state = replay(PendingInput(limits=ProjectionLimits.from_options(given.get("options", {}))), preload)
+    state = PendingInput(limits=ProjectionLimits.from_options(given.get("options", {})))
+    opened = False
     results: list[Json] = []
     for step in given["steps"]:
+        if not opened:
+            state = replay(state, preload, before=step.get("splice", {}).get("seq"))
+            opened = True
         if "splice" in step:
             state, accepted = observe(state, host_event(step["splice"]))
             results.append(accepted)

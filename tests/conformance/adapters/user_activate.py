@@ -80,8 +80,11 @@ class Case:
     def __attrs_post_init__(self) -> None:
         whole = [{"source": "global", "name": "Book", "entries": self.given.get("entries", [])}]
         books = self.given.get("books", whole)
-        loaded = [book["name"] for book in books if book["source"] != "card"]
-        self.books = tuple(self.book(number, book, loaded) for number, book in enumerate(books))
+        shared = [book["name"] for book in books if book["source"] == "global"]
+        files = [book["name"] for book in books if book["source"] != "card"]
+        self.books = tuple(
+            self.book(number, book, files if book["source"] == "card" else shared) for number, book in enumerate(books)
+        )
         self.timed = TimedState(
             *(
                 {
@@ -116,7 +119,8 @@ class Case:
             case_sensitive=settings.case_sensitive,
             match_whole_words=settings.match_whole_words,
         )
-        copy_of = copied_book(book.get("linked_name"), loaded) if book["source"] == "card" else None
+        named = {"card": book.get("linked_name"), "character": book["name"], "global": None}[book["source"]]
+        copy_of = copied_book(named, loaded)
         return BookUse(PLACES[book["source"]], compiled, copy_of)
 
     def draw(self, purpose: DrawFor) -> float:
@@ -149,7 +153,7 @@ class Case:
                 ),
                 settings=settings,
                 injections=tuple(
-                    Injection(injection["source"], injection["text"])
+                    Injection(injection["source"], self.injected(injection, messages))
                     for injection in self.given.get("injections", [])
                     if injection.get("scan")
                 ),
@@ -163,6 +167,10 @@ class Case:
         answer = self.answer(result, visible)
         self.timed, self.variables = result.timed, result.variables
         return answer
+
+    def injected(self, injection: Json, messages: list[Json]) -> str:
+        text = str(injection["text"])
+        return self.macros(messages)(text, self.variables).text if injection.get("macros", True) else text
 
     def speaker(self, message: Json) -> str:
         names = self.given.get("names", {})

@@ -79,10 +79,18 @@ class Splice:
         return self.removed > 0 and not self.inserted and not self.canceled
 
 
-def replay(state: PendingInput, events: Iterable[Mapping[str, Json]]) -> PendingInput:
-    """The state after a session's earlier own events: queues are kept, claims are not."""
+def replay(state: PendingInput, events: Iterable[Mapping[str, Json]], *, before: int | None = None) -> PendingInput:
+    """The state after a session's earlier own events: queues are kept, claims are not.
+
+    Args:
+        state: a new state.
+        events: the session's own events, without the inherited ones.
+        before: the ``seq`` of the event about to be observed; it and later ones are not replayed.
+    """
     for event in events:
-        state, _ = observe(state, event, live=False)
+        seq: Json = event.get("seq")
+        if before is None or not is_safe_integer(seq) or seq < before:
+            state, _ = observe(state, event, live=False)
     return state
 
 

@@ -118,21 +118,20 @@ def compile_keywords(keywords: Sequence[Keyword]) -> KeywordIndex:
 
 def compile_in_parts(keywords: Sequence[Keyword]) -> Generator[None, None, KeywordIndex]:
     """The same, stopping after each part: building one part holds the interpreter for some milliseconds."""
-    groups: dict[bool, dict[str, dict[bool, list[int]]]] = {False: {}, True: {}}
+    folded, exact = _Patterns(), _Patterns()
     apart: list[int] = []
     for number, keyword in enumerate(keywords):
         needle = keyword.needle
         if not needle or len(needle) > limits.MAX_INDEXED_KEY_CHARACTERS or _SURROGATE.search(needle):
             apart.append(number)
         else:
-            slots = groups[keyword.case_sensitive].setdefault(needle, {})
-            slots.setdefault(keyword.is_bounded, []).append(number)
-    built: dict[bool, list[_Shard]] = {False: [], True: []}
-    for case_sensitive, patterns in groups.items():
+            (exact if keyword.case_sensitive else folded).add(needle, number, keyword.is_bounded)
+    built: list[list[_Shard]] = [[], []]
+    for shards, patterns in zip(built, (folded, exact), strict=True):
         for shard in _shards(patterns):
-            built[case_sensitive].append(shard)
+            shards.append(shard)
             yield
-    return KeywordIndex(tuple(keywords), tuple(built[False]), tuple(built[True]), tuple(apart))
+    return KeywordIndex(tuple(keywords), tuple(built[0]), tuple(built[1]), tuple(apart))
 
 
 def find_keyword(keyword: Keyword, text: str) -> Span | None:
@@ -187,19 +186,34 @@ def _is_whole(haystack: str, start: int, end: int) -> bool:
     return (start == 0 or haystack[start - 1] not in _WORD) and (end >= len(haystack) or haystack[end] not in _WORD)
 
 
-def _shards(patterns: dict[str, dict[bool, list[int]]]) -> Iterator[_Shard]:
-    ordered = list(patterns)
-    for first in range(0, len(ordered), limits.PATTERNS_A_PART):
-        yield _shard(ordered[first : first + limits.PATTERNS_A_PART], patterns)
+class _Patterns:
+    """Distinct patterns, and the keywords of each with and without the boundary check.
+
+    Tuples of numbers, and no containers in containers: the collector would walk them all again and again.
+    """
+
+    def __init__(self) -> None:
+        self.loose: dict[str, tuple[int, ...]] = {}
+        self.bounded: dict[str, tuple[int, ...]] = {}
+
+    def add(self, needle: str, number: int, bounded: bool) -> None:
+        into = self.bounded if bounded else self.loose
+        into[needle] = (*into.get(needle, ()), number)
 
 
-def _shard(names: list[str], patterns: dict[str, dict[bool, list[int]]]) -> _Shard:
+def _shards(patterns: _Patterns) -> Iterator[_Shard]:
+    names = list(dict.fromkeys((*patterns.loose, *patterns.bounded)))
+    for first in range(0, len(names), limits.PATTERNS_A_PART):
+        yield _shard(names[first : first + limits.PATTERNS_A_PART], patterns)
+
+
+def _shard(names: list[str], patterns: _Patterns) -> _Shard:
     lengths = {len(name) for name in names}
     overlap = max(lengths) - 1
     # At most one pattern of each length ends at a place: the window bounds how many matches one pass can report.
     window = max(2 * overlap, limits.MAX_HITS_A_PASS // len(lengths))
-    loose = tuple(tuple(patterns[name].get(False, ())) for name in names)
-    bounded = tuple(tuple(patterns[name].get(True, ())) for name in names)
+    loose = tuple(patterns.loose.get(name, ()) for name in names)
+    bounded = tuple(patterns.bounded.get(name, ()) for name in names)
     automaton = ahocorasick_rs.AhoCorasick(
         names, implementation=ahocorasick_rs.Implementation.ContiguousNFA, store_patterns=False
     )

@@ -26,17 +26,16 @@ def scan_text(
     """The scan text of a book.
 
     Args:
-        context: the request's messages, when there are any to go by.
-        conversation_text: the plain text used instead; it knows no messages, so no depth applies to it.
+        context: the request's messages.
+        conversation_text: used where no message has text; it knows no messages, so no depth applies to it.
         scan_depth: the book's depth in messages; None is all.
         options: message and character caps.
     """
     upstream_cut = context is not None and context.metadata.truncated
     known = 0 if context is None else context.metadata.input_characters or 0
-    if context is None:
-        joined, dropped = conversation_text, False
-    else:
-        texts = [message.text for message in context.messages if message.text]
+    texts = [] if context is None else [message.text for message in context.messages if message.text]
+    joined, dropped = conversation_text, False
+    if texts:
         depth = len(texts) if scan_depth is None else scan_depth
         window = texts[len(texts) - min(depth, len(texts)) :]
         dropped = len(window) > options.max_scan_messages
