@@ -40,6 +40,11 @@ def utf16_length(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
+def has_astral(text: str) -> bool:
+    """Whether some character takes two UTF-16 units."""
+    return not text.isascii() and len(text.encode("utf-16-le", "surrogatepass")) != 2 * len(text)
+
+
 def utf16_units(text: str) -> Sequence[int]:
     """The UTF-16 code units, as ``charCodeAt`` gives them."""
     if text.isascii():

@@ -6,17 +6,20 @@ time budget.
 """
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import attrs
 import re2
 
+from tapster.engine.ecma import has_astral
 from tapster.engine.limits import REGEX_FAST_MEMORY_BYTES, REGEX_FAST_SCAN_UNITS
 
 from .ports import RegexEngine, RegexMatch
 from .re2_translation import Translation, translate
 
 _NO_SPAN = (-1, -1)
+_NO_NAMES: Mapping[str, str | None] = MappingProxyType({})
 
 
 @functools.lru_cache(maxsize=4096)
@@ -48,7 +51,7 @@ def _subject(text: str) -> _Subject | None:
     except UnicodeEncodeError:
         return None  # lone surrogates
     ascii_only = len(data) == len(text)
-    astral = not ascii_only and max(text) > "\uffff"
+    astral = not ascii_only and has_astral(text)
     plain = "\r" not in text and (ascii_only or ("\u2028" not in text and "\u2029" not in text))
     return _Subject(text, data, ascii_only, astral, plain)
 
@@ -65,8 +68,6 @@ class _Search:
 
     def units_at(self, byte: int) -> int:
         """The UTF-16 offset of a byte offset that is not before the last one asked for."""
-        if self.subject.ascii:
-            return byte
         piece = self.subject.data[self.byte : byte].decode()
         self.unit += len(piece) + (sum(character > "\uffff" for character in piece) if self.subject.astral else 0)
         self.byte = byte
@@ -75,8 +76,11 @@ class _Search:
     def match(self, spans: Sequence[tuple[int, int]]) -> RegexMatch:
         data = self.subject.data
         start, end = spans[0]
-        groups = tuple(None if pair == _NO_SPAN else data[pair[0] : pair[1]].decode() for pair in spans[1:])
-        named = {name: groups[index - 1] for name, index in self.translation.group_names}
+        groups = tuple([None if pair == _NO_SPAN else data[pair[0] : pair[1]].decode() for pair in spans[1:]])
+        names = self.translation.group_names
+        named = {name: groups[index - 1] for name, index in names} if names else _NO_NAMES
+        if self.subject.ascii:
+            return RegexMatch(start, end, self.subject.text[start:end], groups, named)
         first = self.units_at(start)
         return RegexMatch(first, self.units_at(end), data[start:end].decode(), groups, named)
 
@@ -135,8 +139,9 @@ def _spans(search: _Search) -> Iterator[Sequence[tuple[int, int]]]:
     data = search.subject.data
     count = search.translation.group_count + 1
     if not search.translation.nullable:
+        groups = range(1, count)
         for match in regex.finditer(data):
-            yield [match.span(index) for index in range(count)]
+            yield [match.span(), *[match.span(index) for index in groups]]
         return
     position = 0
     while position <= len(data):

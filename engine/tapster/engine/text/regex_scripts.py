@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import attrs
 
-from tapster.engine.ecma import Json, number_text, to_number
+from tapster.engine.ecma import Json, has_astral, number_text, to_number
 
 from .macros import MacroContext, expand
 from .macros.context import Draw, Variables
@@ -26,7 +26,7 @@ _MATCH_MACRO = re.compile(r"\{\{match\}\}", re.IGNORECASE)
 _REFERENCE = re.compile(r"\$([0-9]+)|\$<([^>]+)>")
 _SPECIAL = re.compile(r"[\n\r\t\v\f\0.^$*+?{}\[\]\\/|()]")
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v", "\f": "\\f", "\0": "\\0"}
-_MACRO_SIGNS = re.compile(r"\{\{|<|\\[{}]")
+_MACRO_SIGNS = re.compile(r"\{\{|<(?:user|bot|char|group)|\\[{}]", re.IGNORECASE)
 
 
 class ReplacementFailed(Exception):
@@ -243,23 +243,45 @@ class _Run:
         else:
             first = self.regex.find(pattern, flags, text, owner=owner)
             matches = () if first is None else (first,)
-        template = _MATCH_MACRO.sub("$0", script.replace)
-        return splice(text, matches, lambda match: self.replacement(script, template, match, text)), len(matches)
+        replacement = _Replacement(self, script, text)
+        return splice(text, matches, replacement), len(matches)
 
-    def replacement(self, script: RegexScript, template: str, match: RegexMatch, text: str) -> str:
-        def value(reference: re.Match[str]) -> str:
-            given = _referenced(reference, match, text)
-            if given is None or given in ("", 0):
-                return ""
-            if not isinstance(given, str):
-                if script.trim:
-                    raise ReplacementFailed
-                return number_text(given)
-            for trim in script.trim:
-                given = given.replace(self.expand(trim, char=self.use.char_override) or "\0\0", "")
-            return given
 
-        return self.expand(_REFERENCE.sub(value, template))
+class _Replacement:
+    """What one script puts in place of each match."""
+
+    def __init__(self, run: _Run, script: RegexScript, text: str) -> None:
+        self.run = run
+        self.script = script
+        self.text = text
+        self.template = _MATCH_MACRO.sub("$0", script.replace)
+        references = _REFERENCE.findall(self.template)
+        self.has_references = bool(references)
+        # Macros may stand in the template, in what is captured, or come about where the two meet.
+        may_join = any(sign in self.template for sign in "{<\\") or ("<" in text and len(references) > 1)
+        self.may_hold_macros = may_join or "{" in text or "\\" in text or _MACRO_SIGNS.search(text) is not None
+
+    def __call__(self, match: RegexMatch) -> str:
+        if not self.has_references:
+            filled = self.template
+        elif self.template == "$0" and not self.script.trim:
+            filled = match.text
+        else:
+            filled = _REFERENCE.sub(lambda reference: self.value(reference, match), self.template)
+        return self.run.expand(filled) if self.may_hold_macros else filled
+
+    def value(self, reference: re.Match[str], match: RegexMatch) -> str:
+        given = _referenced(reference, match, self.text)
+        if given is None or given in ("", 0):
+            return ""
+        if not isinstance(given, str):
+            if self.script.trim:
+                raise ReplacementFailed
+            return number_text(given)
+        for trim in self.script.trim:
+            removed = self.run.expand(trim, char=self.run.use.char_override)
+            given = given.replace(removed, "") if removed else given
+        return given
 
 
 def _referenced(reference: re.Match[str], match: RegexMatch, text: str) -> str | int | None:
@@ -279,7 +301,7 @@ def splice(text: str, matches: Sequence[RegexMatch], replacement: Callable[[Rege
     """The text with every match replaced."""
     if not matches:
         return text
-    wide = not text.isascii() and max(text) > "\uffff"
+    wide = has_astral(text)
     units = text.encode("utf-16-le", "surrogatepass") if wide else b""
     parts: list[str] = []
     position = 0

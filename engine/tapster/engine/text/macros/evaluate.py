@@ -117,6 +117,9 @@ class Run:
         """An argument's value as written and with the blanks of its own text around it removed."""
         if not argument.nodes:
             return "", ""
+        only = argument.nodes[0]
+        if len(argument.nodes) == 1 and isinstance(only, Text):
+            return only.text, only.text.strip(WHITE_SPACE)
         full = self.nodes(argument.nodes)
         start = full
         if isinstance(argument.nodes[0], Text):
