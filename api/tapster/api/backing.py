@@ -17,6 +17,7 @@ from tapster.actors.library import (
 )
 from tapster.actors.session.embedded import embedded_key
 from tapster.actors.store import HOME_HOST, ResourceKind
+from tapster.actors.store.files.traces import LegacyTraces
 from tapster.actors.tapster import Tapster
 from tapster.engine.ecma import Json
 from tapster.engine.policy import RequestResult, Selection
@@ -95,6 +96,7 @@ class Backing:
     """``ports.Tapster`` over the open runtime."""
 
     tapster: Tapster
+    legacy: LegacyTraces | None = None
 
     @property
     def presets(self) -> Presets:
@@ -135,7 +137,7 @@ class Backing:
     @property
     def traces(self) -> ContractTraces:
         limits = self.tapster.config.store.retention.limits
-        return ContractTraces(self.tapster.store, self.tapster.outbox, HOME_HOST, limits)
+        return ContractTraces(self.tapster.store, self.tapster.outbox, HOME_HOST, limits, self.legacy)
 
     @property
     def sessions(self) -> SessionsPort:

@@ -9,6 +9,8 @@ import trio
 
 from tapster.actors.providers import OpenAiSettings
 from tapster.actors.store import StoreConfig
+from tapster.actors.store.files.traces import LegacyTraces
+from tapster.actors.system import SystemIds
 from tapster.actors.tapster import Tapster, TapsterConfig, open_tapster
 from tapster.runtime import Phase
 
@@ -17,9 +19,12 @@ from .backing import Backing
 from .config import Config
 from .logs import log_sink
 from .page import add_page
+from .running_file import announced
 from .serving import Server, open_server, server_config
 
 SERVER_GRACE_S: Final = 3.0
+REQUEST_TOKEN_BYTES: Final = 32
+"""Of the token that the embedded page asks for; new with each process (spec/http §1)."""
 
 
 @attrs.frozen(eq=False)
@@ -45,7 +50,22 @@ def app_options(config: Config) -> AppOptions:
         allowed_hosts=frozenset(config.allowed_hosts),
         allow_remote_clients=config.allow_remote,
         token=config.token,
+        request_token=SystemIds().token(REQUEST_TOKEN_BYTES),
     )
+
+
+async def open_legacy(config: Config) -> LegacyTraces | None:
+    """The read-only trace files that an older data folder may hold; only the contract's own files have them.
+
+    Raises:
+        StoreError: the schema-3 file is unreadable.
+    """
+    if config.store != "files":
+        return None
+    legacy = await trio.to_thread.run_sync(LegacyTraces, config.data_dir, limiter=trio.CapacityLimiter(1))
+    for warning in legacy.warnings:
+        log_sink("warning", "traces.legacy-unread", reason=warning)
+    return legacy
 
 
 @asynccontextmanager
@@ -57,11 +77,12 @@ async def open_running(config: Config) -> AsyncIterator[Running]:
         OSError: the address is taken.
     """
     async with open_tapster(tapster_config(config), log=log_sink) as tapster:
-        app = create_app(Backing(tapster), app_options(config))
+        app = create_app(Backing(tapster, await open_legacy(config)), app_options(config))
         add_page(app, tapster, config)
         server_settings = server_config(config.host, config.port, grace_s=SERVER_GRACE_S)
         async with open_server(app, server_settings) as server:
-            yield Running(config, tapster, server)
+            with announced(config.data_dir, server.urls[0]):
+                yield Running(config, tapster, server)
 
 
 async def drain(running: Running, grace_s: float) -> None:

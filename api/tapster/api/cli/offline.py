@@ -114,14 +114,19 @@ def assemble(material: Material, *, message: str | None, user_name: str | None, 
 
 def describe(result: Json) -> Iterator[str]:
     """The same for a person."""
+    yield from describe_profile(result)
+    yield f"Messages: {len(result['messages'])}"
+    for item in result["messages"][-4:]:
+        yield f"  {item['role']}: {_short(item['content'])}"
+    yield from (f"note: {note}" for note in result["notes"])
+
+
+def describe_profile(result: Json) -> Iterator[str]:
+    """A compiled profile for a person: sections, entries with reasons, parameters, diagnostics."""
     yield f"System prompt: {len(result['sections'])} sections, mode {result['systemPromptMode']}"
     for section in result["sections"]:
         yield f"--- {section['name']}"
         yield section["text"]
-    yield ""
-    yield f"Messages: {len(result['messages'])}"
-    for item in result["messages"][-4:]:
-        yield f"  {item['role']}: {_short(item['content'])}"
     yield ""
     yield "World-book entries:"
     for entry in result["entries"]:
@@ -132,7 +137,6 @@ def describe(result: Json) -> Iterator[str]:
     yield f"Parameters: {', '.join(f'{key} = {value}' for key, value in result['callConfig'].items()) or 'none'}"
     for diagnostic in result["diagnostics"]:
         yield f"{diagnostic['severity']}: {diagnostic['message']} [{diagnostic['code']}]"
-    yield from (f"note: {note}" for note in result["notes"])
 
 
 def _result(computed: Computed, messages: Sequence[Json], notes: Sequence[str]) -> Json:

@@ -1,0 +1,94 @@
+"""``tapster import``: files and folders into the library, each taken whole or refused whole."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+import click
+
+from tapster.engine.ecma import Json, stringify
+from tapster.engine.errors import TapsterError
+
+from .client import OWN, Api, ApiRefused, run, segment
+from .offline import read_bytes
+from .output import write_text
+
+ENDINGS: Final = frozenset({".png", ".json", ".charx", ".jsonl", ".settings"})
+SKIPPED: Final = frozenset({"thumbnails", "backups", "User Avatars", "backgrounds", "assets", "_cache"})
+"""Folders of a SillyTavern installation that hold pictures and copies, no resources."""
+
+
+@click.command("import")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="The report as JSON.")
+@click.pass_context
+def command(context: click.Context, paths: tuple[Path, ...], as_json: bool) -> None:
+    """Import cards, presets, world books and personas from PATHS (files, or folders such as SillyTavern's data).
+
+    Every file is reported; a bad one is refused whole and stops nothing. Exit code 1 when any was refused.
+    """
+    found = list(files_of(paths))
+    reports = run(context, lambda api: import_all(api, found, progress=not as_json))
+    refused = [report for report in reports if "error" in report]
+    if as_json:
+        write_text(stringify(reports, indent=2))
+    else:
+        write_text(f"{len(reports) - len(refused)} imported, {len(refused)} refused")
+    context.exit(1 if refused else 0)
+
+
+async def import_all(api: Api, found: Iterable[Path], *, progress: bool) -> list[Json]:
+    """A report for each file, in order."""
+    reports: list[Json] = []
+    for path in found:
+        report = await import_one(api, path)
+        reports.append(report)
+        if progress:
+            for line in describe(report):
+                write_text(line)
+            sys.stdout.flush()
+    return reports
+
+
+async def import_one(api: Api, path: Path) -> Json:
+    """One file's report; a refusal has ``error`` and ``code``."""
+    try:
+        data = read_bytes(path)
+        answer = await api.call(
+            "POST", f"{OWN}/import?filename={segment(path.name)}", data=data, media_type="application/octet-stream"
+        )
+    except ApiRefused as error:
+        return {"path": str(path), "error": error.message, "code": error.code}
+    except TapsterError as error:
+        if error.code != "FILE_UNREADABLE":
+            raise
+        return {"path": str(path), "error": error.message, "code": error.code}
+    return {"path": str(path), **answer}
+
+
+def describe(report: Json) -> Iterator[str]:
+    """A report for a person."""
+    if "error" in report:
+        yield f"✗ {report['path']}: {report['error']} [{report['code']}]"
+        return
+    names = ", ".join(f"{item['kind']} {item['name']!r}" for item in report["resources"])
+    yield f"✓ {report['path']}: {names}"
+    for note in report["notes"][:5]:
+        yield f"    note: {note['message']} [{note['code']}]"
+    if len(report["notes"]) > 5:
+        yield f"    … and {len(report['notes']) - 5} more notes (see --json)"
+
+
+def files_of(paths: Iterable[Path]) -> Iterator[Path]:
+    """The files themselves, and in folders those that can hold a resource."""
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        for inner in sorted(path.rglob("*")):
+            is_skipped = any(part in SKIPPED for part in inner.relative_to(path).parts)
+            if inner.is_file() and inner.suffix.lower() in ENDINGS and not is_skipped:
+                yield inner

@@ -1,0 +1,107 @@
+"""``tapster session``: sessions of the embedded host."""
+
+from __future__ import annotations
+
+import click
+
+from tapster.api.page.shown import messages_of
+from tapster.engine.ecma import Json, stringify
+
+from .client import CONTRACT, OWN, Api, run, segment
+from .offline import describe_profile
+from .output import write_lines, write_text
+
+
+@click.group("session")
+def command() -> None:
+    """List sessions, bind resources to them, send messages, and see what would be sent."""
+
+
+@command.command("list")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.pass_context
+def list_(context: click.Context, as_json: bool) -> None:
+    """All sessions, newest first."""
+    sessions = run(context, lambda api: api.get(f"{OWN}/sessions"))["sessions"]
+    if as_json:
+        write_text(stringify(sessions, indent=2))
+        return
+    for session in sessions:
+        write_text(f"{session['id']}  {session['status']}")
+
+
+@command.command("new")
+@click.argument("identity", required=False)
+@click.pass_context
+def new(context: click.Context, identity: str | None) -> None:
+    """Begin a session and print its id."""
+    body = {} if identity is None else {"id": identity}
+    write_text(run(context, lambda api: api.call("POST", f"{OWN}/sessions", body))["session"]["id"])
+
+
+@command.command("show")
+@click.argument("identity")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.pass_context
+def show(context: click.Context, identity: str, as_json: bool) -> None:
+    """A session's bindings and messages."""
+    session = run(context, lambda api: api.get(f"{OWN}/sessions/{segment(identity)}"))["session"]
+    if as_json:
+        write_text(stringify(session, indent=2))
+        return
+    for member, value in session["selection"].items():
+        write_text(f"{member}: {', '.join(value) if isinstance(value, list) else value or 'none'}")
+    for message in messages_of(session["messages"]):
+        if not message["is_machinery"]:
+            write_text(f"[{message['role']}] {message['text']}")
+
+
+@command.command("bind")
+@click.argument("identity")
+@click.option("--preset", help="Preset id; an empty string unbinds.")
+@click.option("--character", help="Card id; an empty string unbinds.")
+@click.option("--user", help="Persona id; an empty string unbinds.")
+@click.option("--world-book", "books", multiple=True, help="World-book id; all that are named become the list.")
+@click.option("--no-world-books", is_flag=True, help="Unbind every world book.")
+@click.pass_context
+def bind(
+    context: click.Context,
+    identity: str,
+    preset: str | None,
+    character: str | None,
+    user: str | None,
+    books: tuple[str, ...],
+    no_world_books: bool,
+) -> None:
+    """Bind resources to a session; what isn't named stays."""
+
+    async def work(api: Api) -> None:
+        session = {"sessionId": identity}
+        if preset is not None:
+            await api.call("POST", f"{CONTRACT}/v1/select", {**session, "id": preset or None})
+        if character is not None:
+            body = {**session, "characterCardId": character or None}
+            await api.call("POST", f"{CONTRACT}/v1/character-selection", body)
+        if user is not None:
+            await api.call("POST", f"{CONTRACT}/v1/user-selection", {**session, "userId": user or None})
+        if books or no_world_books:
+            chosen = [] if no_world_books else list(books)
+            await api.call("POST", f"{CONTRACT}/v1/world-book-selection", {**session, "worldBookIds": chosen})
+
+    run(context, work)
+    write_text(f"session {identity} is bound; later requests use it")
+
+
+@command.command("preview")
+@click.argument("identity")
+@click.option("--draft", help="A message that isn't sent yet.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.pass_context
+def preview(context: click.Context, identity: str, draft: str | None, as_json: bool) -> None:
+    """What would be sent now; nothing is sent or recorded."""
+    body = {} if draft is None else {"draft": draft}
+    result: Json = run(context, lambda api: api.call("POST", f"{OWN}/sessions/{segment(identity)}/preview", body))
+    if as_json:
+        write_text(stringify(result["preview"], indent=2))
+    else:
+        write_lines(describe_profile(result["preview"]))
