@@ -129,6 +129,25 @@ def test_a_bad_write_does_not_fail_its_batch(engine: Engine) -> None:
         assert tables.documents.count("chats")[0] == 1
 
 
+@pytest.mark.parametrize("engine_name", ["sqlite", "files"])
+@pytest.mark.parametrize("name", ["\ud800", "x" * 300, "..", "../../up", ".hidden", "a/b", "CON", "é\n"])
+def test_odd_names_are_stored_or_refused_alone(engine: Engine, name: str, tmp_path: Path) -> None:
+    outcomes = engine.commit(
+        [Keyed(PutDocument(DocumentKey("chats", name), {"n": 1}, 1)), Keyed(PutDocument(CHAT, {"n": 2}, 1))], 1
+    )
+    assert isinstance(outcomes[1], Done)
+    with engine.read() as tables:
+        assert tables.documents.get(CHAT) is not None
+    if isinstance(outcomes[0], Refused):
+        assert outcomes[0].error.code == "INVALID_REQUEST"
+        with pytest.raises(TapsterError), engine.read() as tables:
+            tables.documents.get(DocumentKey("chats", name))
+    else:
+        with engine.read() as tables:
+            assert [item.key.name for item in tables.documents.items("chats") if item.key != CHAT] == [name]
+    assert not [path for path in tmp_path.parent.iterdir() if path.name.startswith("up")]
+
+
 def test_a_bug_in_a_write_undoes_the_batch(engine: Engine) -> None:
     class Buggy:
         def apply(self, tables: Tables) -> None:

@@ -13,7 +13,7 @@ StoreError (tapster.engine.errors)
 └── StoreTooNew         a later version of Tapster wrote the file
 """
 
-from tapster.engine.errors import StoreError
+from tapster.engine.errors import RequestError, StoreError
 
 
 class DocumentConflict(StoreError):
@@ -62,6 +62,11 @@ class CommitFailed(StoreError):
 
     code = "STORE_COMMIT_FAILED"
     status = 503
+
+
+def unstorable(error: UnicodeEncodeError | OverflowError) -> RequestError:
+    """The error of a name with half a character, or a number beyond 64 bits, where the database needs a real one."""
+    return RequestError(f"a name or number can't be stored ({error}): use whole characters and safe integers")
 
 
 class StoreLocked(StoreError):

@@ -260,7 +260,7 @@ class MemoryTraces:
         self._undo.remove(self._rows, (key, record_id))
         self._undo.set(self._rows, (key, record_id), (copy(row.record), row.size_bytes, kept))
         self._forget(present[2] if present else ())
-        self._evict(key, row.record.get("recordedAt"))
+        self._evict(key, self._retention.recorded_at(row.record))
         return copy(row.record)
 
     def put_audits(self, key: SessionKey, audits: Sequence[Json]) -> None:
@@ -282,11 +282,11 @@ class MemoryTraces:
     def size(self) -> tuple[int, int]:
         return len(self._rows), sum(row[1] for row in self._rows.values())
 
-    def _evict(self, key: SessionKey, now: Json) -> None:
+    def _evict(self, key: SessionKey, now: int) -> None:
         keep = self._retention
-        if keep.max_age_ms is not None and isinstance(now, int):
+        if keep.max_age_ms is not None:
             for place, row in list(self._rows.items()):
-                if (row[0].get("recordedAt") or 0) < now - keep.max_age_ms:
+                if keep.recorded_at(row[0]) < now - keep.max_age_ms:
                     self._drop(place)
         if keep.max_per_session is not None:
             mine = [place for place in self._rows if place[0] == key]

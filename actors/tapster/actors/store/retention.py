@@ -4,11 +4,11 @@ Source: spec/trace §10; design §5.
 """
 
 from collections.abc import Mapping
-from typing import final
+from typing import Any, final
 
 import attrs
 
-from tapster.engine.ecma import Json
+from tapster.engine.ecma import Json, is_safe_integer
 from tapster.engine.trace import RetentionLimits, TraceBook
 from tapster.engine.trace.retention import Key, Row
 
@@ -53,6 +53,12 @@ class Retention:
         before = self._book_of(present)
         after = before.put_audits(session, [audit])
         return next(iter(after.rows.values())) if after != before else None
+
+    @staticmethod
+    def recorded_at(record: Mapping[str, Json]) -> int:
+        """When a record was made, in epoch milliseconds; 0 when it doesn't say."""
+        at: Any = record.get("recordedAt")
+        return int(at) if is_safe_integer(at) else 0
 
     def _book_of(self, present: Mapping[str, Json] | None) -> TraceBook:
         rows: dict[Key, Row] = {}

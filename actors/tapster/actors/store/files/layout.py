@@ -9,7 +9,9 @@ from urllib.parse import quote
 
 import attrs
 
+from tapster.actors.store.errors import unstorable
 from tapster.actors.store.values import DocumentKey, ResourceKind
+from tapster.engine.errors import RequestError
 
 FOLDERS: Final[dict[ResourceKind, str]] = {
     "preset": "presets",
@@ -17,6 +19,8 @@ FOLDERS: Final[dict[ResourceKind, str]] = {
     "user": "users",
     "world-book": "world-books",
 }
+MAX_NAME_BYTES: Final = 200
+"""Leaves room for extensions and the marks of temporary files below the 255 bytes of common file systems."""
 SETTINGS: Final = "settings"
 STATE: Final = "state"
 CHATS: Final = "chats"
@@ -55,7 +59,7 @@ class Layout:
             file, section, version = _SHARED[key.collection]
             path = self.host_folder(key.scope or self.home_host) / file
             return Member(path, section, key.name, _VERSION_KEYS[file], version)
-        return self.collection_folder(key.collection, key.scope) / f"{quote(key.name, safe='')}.json"
+        return self.collection_folder(key.collection, key.scope) / f"{file_name(key.name)}.json"
 
     def shared_files(self, collection: str) -> tuple[str, str] | None:
         """File name and section of a collection that shares a file, None for one with a file for each document."""
@@ -68,11 +72,11 @@ class Layout:
             return self.host_folder(scope or self.home_host)
         if collection == CHATS and not scope:
             return self.root / "chats"
-        return self.root / "tapster" / quote(collection, safe="") / quote(scope or "-", safe="")
+        return self.root / "tapster" / file_name(collection) / file_name(scope or "-")
 
     def host_folder(self, host: str) -> Path:
         """The folder with the contract's files of a host."""
-        return self.root if host == self.home_host else self.root / "hosts" / quote(host, safe="")
+        return self.root if host == self.home_host else self.root / "hosts" / file_name(host)
 
     def host_folders(self) -> list[tuple[str, Path]]:
         """Every host that has files, with its folder."""
@@ -81,21 +85,36 @@ class Layout:
 
     def resource(self, kind: ResourceKind, resource_id: str) -> Path:
         """The document of a resource."""
-        return self.root / FOLDERS[kind] / f"{quote(resource_id, safe='')}.json"
+        return self.root / FOLDERS[kind] / f"{file_name(resource_id)}.json"
 
     def cover(self, kind: ResourceKind, resource_id: str) -> Path:
         """The cover image of a card."""
         folder = "character-artifacts" if kind == "character" else f"tapster/covers/{kind}"
-        return self.root / folder / f"{quote(resource_id, safe='')}.bin"
+        return self.root / folder / f"{file_name(resource_id)}.bin"
 
     def original(self, kind: ResourceKind, resource_id: str) -> Path:
         """The imported bytes of a resource."""
-        return self.root / "tapster" / "originals" / kind / f"{quote(resource_id, safe='')}.bin"
+        return self.root / "tapster" / "originals" / kind / f"{file_name(resource_id)}.bin"
 
     def revision(self, kind: ResourceKind, resource_id: str, revision: str) -> Path:
         """An earlier document that a trace names."""
-        return self.root / "tapster" / "revisions" / kind / quote(resource_id, safe="") / f"{revision}.json"
+        return self.root / "tapster" / "revisions" / kind / file_name(resource_id) / f"{revision}.json"
 
     def session_log(self, host: str, session: str) -> Path:
         """The event log of a session."""
-        return self.root / "tapster" / "sessions" / quote(host, safe="") / f"{quote(session, safe='')}.jsonl"
+        return self.root / "tapster" / "sessions" / file_name(host) / f"{file_name(session)}.jsonl"
+
+
+def file_name(name: str) -> str:
+    """A name as part of a path: everything but letters, digits and ``_.-~`` is escaped, so it can't leave its folder.
+
+    Raises:
+        RequestError: it's too long for a file, or has half a character.
+    """
+    try:
+        quoted = quote(name, safe="")
+    except UnicodeEncodeError as error:
+        raise unstorable(error) from error
+    if len(quoted) > MAX_NAME_BYTES:
+        raise RequestError(f"the name {name!r:.60} is too long for a file: {len(quoted)} of {MAX_NAME_BYTES} bytes")
+    return f"%2E{quoted[1:]}" if quoted.startswith(".") else quoted

@@ -83,8 +83,8 @@ class FileTraces:
         keep = self._retention
         rows = dict(book.rows)
         if keep.max_age_ms is not None and rows:
-            newest = max(_recorded_at(row.record) for row in rows.values())
-            rows = {place: row for place, row in rows.items() if _recorded_at(row.record) >= newest - keep.max_age_ms}
+            oldest = max(keep.recorded_at(row.record) for row in rows.values()) - keep.max_age_ms
+            rows = {place: row for place, row in rows.items() if keep.recorded_at(row.record) >= oldest}
         if keep.max_per_session is not None:
             mine = [place for place in rows if place[0] == session]
             for place in mine[: max(0, len(mine) - keep.max_per_session)]:
@@ -112,8 +112,3 @@ class FileTraces:
         named = {tuple(use) for kept in after.values() for use in kept}
         for use in {tuple(use) for kept in changed.values() for use in kept} - named:
             self._resources.release(ResourceUse(*use))
-
-
-def _recorded_at(record: Json) -> int:
-    at = record.get("recordedAt")
-    return int(at) if isinstance(at, int | float) and not isinstance(at, bool) else 0

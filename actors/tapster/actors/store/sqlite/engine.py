@@ -7,7 +7,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Final, final
 
-from tapster.actors.store.errors import CommitFailed, StoreCorrupt
+from tapster.actors.store.errors import CommitFailed, StoreCorrupt, unstorable
 from tapster.actors.store.interface import Done, EngineInfo, Keyed, Outcome, Refused, Tables
 from tapster.actors.store.lock import WriterLock
 from tapster.actors.store.retention import Retention
@@ -79,6 +79,9 @@ class SqliteEngine:
                 connection.execute("BEGIN")
                 yield SqliteTables(connection, self._retention)
                 connection.execute("COMMIT")
+        except (UnicodeEncodeError, OverflowError) as error:
+            connection.close()
+            raise unstorable(error) from error
         except BaseException:
             connection.close()
             raise
@@ -146,10 +149,10 @@ class SqliteEngine:
                 value = keyed.write.repeat(tables)
             else:
                 value = keyed.write.apply(tables)
-        except TapsterError as error:
+        except (TapsterError, UnicodeEncodeError, OverflowError) as error:
             writer.execute("ROLLBACK TO one")
             writer.execute("RELEASE one")
-            return Refused(error)
+            return Refused(error if isinstance(error, TapsterError) else unstorable(error))
         writer.execute("RELEASE one")
         return Done(value)
 

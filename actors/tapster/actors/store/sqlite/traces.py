@@ -8,6 +8,7 @@ from tapster.actors.store.codec import pack, unpack
 from tapster.actors.store.retention import Retention
 from tapster.actors.store.values import ResourceUse, SessionKey
 from tapster.engine.ecma import Json
+from tapster.engine.trace.retention import Row
 
 from .resources import SqliteResources
 
@@ -31,14 +32,14 @@ class SqliteTraces:
         freed = self._remove(f"SELECT place FROM traces {_WHERE}", (key.host, key.session, record_id))
         place = self._connection.execute(
             "INSERT INTO traces (host, session, id, size_bytes, recorded_at, body) VALUES (?, ?, ?, ?, ?, ?)",
-            (key.host, key.session, record_id, row.size_bytes, _recorded_at(row.record), pack(row.record)),
+            (key.host, key.session, record_id, *self._columns(row)),
         ).lastrowid
         self._connection.executemany(
             "INSERT OR IGNORE INTO trace_uses (trace, kind, id, revision)"
             " SELECT ?, ?, ?, sha256 FROM blobs WHERE sha256 = ?",
             [(place, use.kind, use.id, use.revision) for use in uses],
         )
-        self._evict(key, _recorded_at(row.record), freed)
+        self._evict(key, self._retention.recorded_at(row.record), freed)
         return row.record
 
     def put_audits(self, key: SessionKey, audits: Sequence[Json]) -> None:
@@ -50,7 +51,7 @@ class SqliteTraces:
                     "INSERT INTO traces (host, session, id, size_bytes, recorded_at, body) VALUES (?, ?, ?, ?, ?, ?)"
                     " ON CONFLICT (host, session, id) DO UPDATE"
                     " SET size_bytes = excluded.size_bytes, body = excluded.body",
-                    (key.host, key.session, capture, row.size_bytes, _recorded_at(row.record), pack(row.record)),
+                    (key.host, key.session, capture, *self._columns(row)),
                 )
         self._evict(key, 0, set())
 
@@ -69,6 +70,9 @@ class SqliteTraces:
     def size(self) -> tuple[int, int]:
         row = self._connection.execute("SELECT records, bytes FROM trace_totals").fetchone()
         return int(row[0]), int(row[1])
+
+    def _columns(self, row: Row) -> tuple[int, int, bytes]:
+        return row.size_bytes, self._retention.recorded_at(row.record), pack(row.record)
 
     def _evict(self, key: SessionKey, now: int, freed: set[str]) -> None:
         keep = self._retention
@@ -92,8 +96,3 @@ class SqliteTraces:
             freed |= {str(row[0]) for row in rows.fetchall()}
             self._connection.execute("DELETE FROM traces WHERE place = ?", (place,))
         return freed
-
-
-def _recorded_at(record: Json) -> int:
-    at = record.get("recordedAt")
-    return int(at) if isinstance(at, int | float) and not isinstance(at, bool) else 0
