@@ -14,6 +14,7 @@ from tapster.api.app import create_app
 from tapster.api.serving import Server, open_server, server_config, wait_for_stop
 from tapster.api.sse import Feed, stream_response
 from tests.support.traces import as_tapster, open_traces
+from tests.support.waiting import until
 
 Json = Any
 HEAD = "GET {path} HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n\r\n"
@@ -90,9 +91,7 @@ async def test_a_client_that_leaves_ends_its_stream(app: QuartTrio, feed: Feed) 
             assert b"connected" in await stream.receive_some() + await stream.receive_some()
         assert feed.subscribers == 1
         await stream.aclose()
-        with trio.fail_after(5):  # noqa: ASYNC912 - the loop waits or has nothing to wait for
-            while feed.subscribers:  # noqa: ASYNC110 - a real socket closes when it closes
-                await trio.sleep(0.005)
+        await until(lambda: not feed.subscribers)
 
 
 @pytest.mark.slow
@@ -104,8 +103,7 @@ async def test_a_client_that_stops_reading_holds_no_shutdown(
         async with open_server(app, server_config("127.0.0.1", 0, grace_s=0.2)) as server:
             stuck = await trio.open_tcp_stream("127.0.0.1", server.port)
             await stuck.send_all(HEAD.format(path="/stream", port=server.port).encode())
-            while not feed.subscribers:  # noqa: ASYNC110 - a real request arrives when it arrives
-                await trio.sleep(0.005)
+            await until(lambda: feed.subscribers == 1)
             for _ in range(200):
                 feed.publish("big", "x" * 100_000)
             await trio.sleep(0.05)

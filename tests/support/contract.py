@@ -2,10 +2,10 @@
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import attrs
-import trio
 from quart_trio import QuartTrio
 
 from tapster.actors.providers import Pause, ScriptedProvider
@@ -16,6 +16,7 @@ from tapster.api.app import AppOptions, create_app
 from tapster.api.backing import Backing
 from tapster.runtime import bounded_shield
 from tests.support.asgi import AsgiClient
+from tests.support.waiting import until
 
 LONG_S = 3600.0
 
@@ -48,12 +49,14 @@ async def open_contract(
             handle = await tapster.create_session(session_id)
             await handle.followup("Take your time.")
             handles.append(handle)
-            with trio.fail_after(5):
-                while provider.active < len(handles):  # noqa: ASYNC110 - a turn starts in its own time
-                    await trio.sleep(0.001)
+            await until(partial(_is_answering, provider, len(handles)))
         try:
             yield Served(AsgiClient(app), app, tapster, provider)
         finally:
             with bounded_shield(1):
                 for handle in handles:
                     await handle.cancel()  # noqa: ASYNC102 - bounded_shield is the shield
+
+
+def _is_answering(provider: ScriptedProvider, count: int) -> bool:
+    return provider.active == count

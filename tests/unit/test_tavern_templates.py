@@ -7,6 +7,14 @@ import attrs
 import pytest
 
 from tapster.actors.scripts import QuickJsTemplateEngine, open_regex_engine
+from tapster.engine.assembly import (
+    SourceRegistry,
+    assemble_request,
+    freeze_context,
+    normalise_preset,
+    register_host_sources,
+)
+from tapster.engine.assembly.tavern import register_tavern_sources
 from tapster.engine.text.tavern_templates import (
     WORLD_BOOK_ADAPTER,
     DependencyAnswer,
@@ -178,3 +186,30 @@ def test_managed_templates_need_an_approval() -> None:
     assert may_emit(managed, Decision(True, managed.config_revision))
     assert not may_emit(managed, Decision(True, native.config_revision))
     assert not may_emit(native, Decision(False))
+
+
+def test_a_request_with_a_template_is_assembled_and_says_what_it_read() -> None:
+    books = Books()
+    runtime = TavernTemplateRuntime(ENGINE, REGEX, books=lambda request: books)
+    registry = SourceRegistry()
+    register_host_sources(registry)
+    register_tavern_sources(registry, runtime=lambda: runtime)
+    rule = {
+        "id": "t",
+        "kind": "tavern.text",
+        "inputMode": "text",
+        "name": "Note",
+        "text": "{{user}}: <%- await getwi('Inn') %> {{persona}}",
+    }
+    preset = normalise_preset(
+        {"format": "dsh-tavern-request-assembly", "version": 1, "name": "T", "placement": "st", "rules": [rule]}
+    )
+    assets = {**ASSETS, "user": {"id": "u", "name": "Ann", "description": "<%- 1 %>"}}
+    context = freeze_context(preset, [], assets=assets, session_id="s")
+    result = assemble_request(registry, context)
+    assert [node.text for node in result.nodes if node.rule_id == "t"] == ["Ann: warm <%- 1 %>"]
+    facts = [each for each in result.diagnostics if each["code"] == "TAVERN_MEMORY_DEPENDENCY_VERSION"]
+    assert [(fact["blockId"], fact["consumerField"]) for fact in facts] == [("Note", "t")]
+    books.current = False
+    with pytest.raises(TemplateError):
+        assemble_request(registry, freeze_context(preset, [], assets=assets, session_id="s"))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from tapster.engine.ecma import Json, stringify, utf8
 
 from .errors import AssemblyRefused
-from .messages import Message, answered_call, tool_calls
+from .messages import Message, answered_call, is_tool_result, tool_calls
 
 
 def check_native_once(messages: Sequence[Message], required: Sequence[str]) -> None:
@@ -59,7 +59,7 @@ def check_tools(messages: Sequence[Message]) -> None:
     """
     opened: set[str] = set()
     for message in messages:
-        if message.get("role") == "tool":
+        if is_tool_result(message):
             answered = answered_call(message)
             if answered not in opened:
                 raise AssemblyRefused("a tool result must follow the call it answers", code="TOOL_RESULT_ORPHAN")

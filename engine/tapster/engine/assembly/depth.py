@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from .errors import AssemblyRefused
-from .messages import Message, answered_call_for_depth, tool_calls
+from .messages import Message, answered_call_for_depth, is_tool_result, tool_calls
 from .nodes import Draft
 
 
@@ -58,7 +58,7 @@ def moved_past_tools(messages: Sequence[Message], index: int) -> int:
 def _follow(opened: set[str], message: Message) -> None:
     opened.update(tool_calls(message))
     answered = answered_call_for_depth(message)
-    if message.get("role") == "tool" and answered is not None:
+    if is_tool_result(message) and answered is not None:
         opened.discard(answered)
 
 

@@ -51,14 +51,24 @@ def tool_calls(message: Message) -> list[str]:
     return [str(block.get("id")) for block in blocks_of(message) if block.get("type") == "tool-call"]
 
 
+def is_tool_result(message: Message) -> bool:
+    """Whether a message answers a tool call: by its role, or by a result block as older hosts write it."""
+    return message.get("role") == "tool" or any(block.get("type") == "tool-result" for block in blocks_of(message))
+
+
 def answered_call(message: Message) -> str | None:
     """The call a tool message answers, as the final integrity check reads it."""
-    return _first_text(message.get("toolCallId"), source_of(message).get("callId"))
+    return _first_text(message.get("toolCallId"), source_of(message).get("callId"), *_result_blocks(message))
 
 
 def answered_call_for_depth(message: Message) -> str | None:
     """The call a tool message answers, as depth insertion reads it."""
-    return _first_text(message.get("toolCallId"), source_of(message).get("callId"), message.get("callId"))
+    own = (message.get("toolCallId"), source_of(message).get("callId"), message.get("callId"))
+    return _first_text(*own, *_result_blocks(message))
+
+
+def _result_blocks(message: Message) -> list[Json]:
+    return [block.get("toolCallId") for block in blocks_of(message) if block.get("type") == "tool-result"]
 
 
 def _first_text(*candidates: Json) -> str | None:

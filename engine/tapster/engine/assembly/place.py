@@ -198,6 +198,7 @@ class _Assembly:
             preview=context.preview,
             compatibility=_COMPATIBILITY if preset.placement == "st" else None,
             layout=self._layout(entries, nodes, slots),
+            deliveries={rule.id: rule.delivery for rule in preset.rules if rule.delivery is not None},
         )
 
     def _emitted_native(self, placed: Sequence[Draft | SnapshotRecord]) -> list[tuple[str, ...]]:

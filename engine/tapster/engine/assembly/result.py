@@ -61,6 +61,8 @@ class AssemblyResult:
     preview: bool
     compatibility: str | None
     layout: ResourceLayout
+    deliveries: Mapping[str, str] = attrs.field(factory=dict)
+    """Rule id -> how the preset wants its user text delivered, where it says so."""
 
     def to_json(self) -> dict[str, Json]:
         return {"messages": [dict(message) for message in self.messages], **self.metadata()}

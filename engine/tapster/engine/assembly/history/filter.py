@@ -9,7 +9,7 @@ from typing import Literal
 import attrs
 
 from tapster.engine.assembly.errors import AssemblyRefused
-from tapster.engine.assembly.messages import Message, blocks_of, kind_of, source_of, tool_calls
+from tapster.engine.assembly.messages import Message, blocks_of, is_tool_result, kind_of, source_of
 from tapster.engine.ecma import Json, is_number, sha256_json, stringify
 
 from .fragments import FragmentRange, cut, find_fragments, merge_ranges
@@ -176,7 +176,7 @@ def _can_omit(safety: ReasoningSafety, messages: Sequence[Message]) -> bool:
 
 def is_tool_traffic(message: Message) -> bool:
     """Whether a message is a tool result or opens a tool call."""
-    return message.get("role") == "tool" or bool(tool_calls(message)) or has_block(message, "tool-call")
+    return is_tool_result(message) or has_block(message, "tool-call")
 
 
 def has_block(message: Message, *types: str) -> bool:

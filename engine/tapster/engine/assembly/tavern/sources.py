@@ -149,14 +149,22 @@ def _resolve_rule_text(context: RequestContext, rule: Rule) -> dict[str, Json]:
 
 
 def _parse_with(runtime: Callable[[], TemplateRuntime | None]) -> Callable[[RequestContext, Rule], object]:
-    async def finish(rule: Rule, waiting: Any) -> dict[str, Json]:
-        return {"blocks": rule_blocks(rule, await waiting)}
+    def output(context: RequestContext, rule: Rule, text: str, templates: TemplateRuntime) -> dict[str, Json]:
+        blocks = rule_blocks(rule, text)
+        ids = [str(block["id"]) for block in blocks if block["type"] == "text"]
+        return {"blocks": blocks, "diagnostics": templates.facts(context, rule, ids)}
+
+    async def finish(context: RequestContext, rule: Rule, waiting: Any, templates: TemplateRuntime) -> dict[str, Json]:
+        return output(context, rule, await waiting, templates)
 
     def parse(context: RequestContext, rule: Rule) -> object:
         if "<%" not in rule.text:
             return {"blocks": rule_blocks(rule)}
-        rendered = require_runtime(runtime()).render(context, rule)
-        return {"blocks": rule_blocks(rule, rendered)} if isinstance(rendered, str) else finish(rule, rendered)
+        templates = require_runtime(runtime())
+        rendered = templates.render(context, rule)
+        if isinstance(rendered, str):
+            return output(context, rule, rendered, templates)
+        return finish(context, rule, rendered, templates)
 
     return parse
 

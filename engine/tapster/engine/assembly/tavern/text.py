@@ -4,7 +4,7 @@ Source: spec/text_and_mvu A1-A4.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from tapster.engine.assembly.context import RequestContext
@@ -45,6 +45,9 @@ class TemplateRuntime(Protocol):
 
     def validate(self, context: RequestContext) -> None:
         """Raise when what a template read no longer holds."""
+
+    def facts(self, context: RequestContext, rule: Rule, block_ids: Sequence[str]) -> list[dict[str, Json]]:
+        """Diagnostics that name what a rule's template read, for each text block it became."""
 
 
 def reference_blocks(base: str, owner: str, name: str, **more: Json) -> Iterator[dict[str, Json]]:

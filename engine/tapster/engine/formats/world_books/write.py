@@ -161,14 +161,14 @@ def _filter(value: CharacterFilter) -> dict[str, Json]:
 
 def _restored(entry: WorldBookEntry, format: BookFormat) -> dict[str, Json]:
     raw = entry.source.raw
-    if not raw:
-        return _embedded(entry) if format == "character-book-v2" else _standalone(entry)
     out: dict[str, Json] = dict(raw)
     originals = []
     for repairs in (False, True):
         originals.append(read_entry(raw, format, entry.source, "$", Findings(repairs=repairs)))
         if originals[-1] == entry:
             return out
+    if not raw:
+        return _embedded(entry) if format == "character-book-v2" else _standalone(entry)
     for row in ROWS:
         if attribute(entry, row.path) not in [attribute(original, row.path) for original in originals]:
             _put(out, row, entry, format)
