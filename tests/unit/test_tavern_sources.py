@@ -35,7 +35,7 @@ def prompt(identifier: str, content: str | None = None, **more: Json) -> Json:
     return {"identifier": identifier, "enabled": True, **({} if content is None else {"content": content}), **more}
 
 
-CARD = {"id": "c", "name": "Bo", "data": {"name": "Bo", "mes_example": "EX", "description": "{{char}} is tall."}}
+CARD: Json = {"id": "c", "name": "Bo", "data": {"name": "Bo", "mes_example": "EX", "description": "{{char}} is tall."}}
 EXAMPLES = [prompt("dialogueExamples", marker=True), prompt("chatHistory", marker=True)]
 
 
