@@ -20,7 +20,7 @@ from tapster.engine.text.ports import RegexEngine
 from tapster.runtime import Actor, Clock, Ids, Request, Threads
 
 from .capture import Capture, CaptureMoment, Written
-from .compute import Computed, FrozenInput, compute
+from .compute import Computed, FrozenInput, compute_in_thread
 from .finish import assembled_from
 from .lease import AssemblyCancelled, LeaseLost, Superseded
 from .messages import (
@@ -188,7 +188,7 @@ class SessionActor(Actor):
                 draft,
                 self.is_rp,
             )
-            computed = await self._ports.threads.run(compute, frozen, self._ports.regex, abandon_on_cancel=True)
+            computed = await compute_in_thread(frozen, self._ports.regex, self._ports.threads)
             changed = self._ports.library.revisions(self.key).changed_since(taken)
             if not changed:
                 return computed, frozen

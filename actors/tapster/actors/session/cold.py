@@ -5,7 +5,7 @@ from tapster.actors.store.values import SessionKey
 from tapster.engine.projection import SessionHeader
 
 from .actor import SessionPorts
-from .compute import FrozenInput, compute
+from .compute import FrozenInput, compute_in_thread
 from .finish import assembled_from
 from .messages import Assembled
 from .rolls import RollSeed
@@ -36,6 +36,4 @@ async def cold_preview(
         draft,
         bound.selection.rp.active,
     )
-    return assembled_from(
-        await ports.threads.run(compute, frozen, ports.regex, abandon_on_cancel=True), frozen, ports.ids
-    )
+    return assembled_from(await compute_in_thread(frozen, ports.regex, ports.threads), frozen, ports.ids)

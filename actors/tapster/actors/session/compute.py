@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 import attrs
+import trio
 
 from tapster.engine.activation.tavern import (
     ActivationOptions,
@@ -32,7 +33,8 @@ from tapster.engine.projection import (
     activate,
     greeting_applies,
 )
-from tapster.engine.text.ports import RegexEngine
+from tapster.engine.text.ports import Checkpoint, RegexEngine, go_on
+from tapster.runtime import Threads
 
 from .ports import Bound
 from .rolls import Rolls, RollSeed
@@ -68,7 +70,19 @@ class Computed:
     draws: int
 
 
-def compute(frozen: FrozenInput, regex: RegexEngine) -> Computed:
+async def compute_in_thread(frozen: FrozenInput, regex: RegexEngine, threads: Threads) -> Computed:
+    """``compute`` whole in a worker thread (design §4 rule 16).
+
+    Raises:
+        ProfileTooLarge: preset, card and persona alone are over the byte budget.
+
+    Cancellation: the work sees it at its next checkpoint and ends, and only then is ``Cancelled`` raised. So requests
+    that nobody waits for can't pile up in the threads.
+    """
+    return await threads.run(compute, frozen, regex, trio.from_thread.check_cancelled)
+
+
+def compute(frozen: FrozenInput, regex: RegexEngine, checkpoint: Checkpoint = go_on) -> Computed:
     """Activate the books and compile the profile.
 
     Raises:
@@ -79,7 +93,7 @@ def compute(frozen: FrozenInput, regex: RegexEngine) -> Computed:
         draft = InputMessage(None, "user", frozen.draft)
         pending = attrs.evolve(pending, claimed=(*pending.claimed, draft))
     context, _ = activate(pending, frozen.history)
-    lore = activate_books(_book_request(frozen, context), regex=regex)
+    lore = activate_books(_book_request(frozen, context), regex=regex, checkpoint=checkpoint)
     rolls = Rolls(frozen.seed, "profile")
     snapshot = compile_profile(
         CompileRequest(
@@ -92,6 +106,7 @@ def compute(frozen: FrozenInput, regex: RegexEngine) -> Computed:
             include_greeting=greeting_applies(frozen.history),
         ),
         rolls,
+        checkpoint=checkpoint,
     )
     policy = rp_policy_section(frozen.bound.policy_section, effective=frozen.is_rp)
     return Computed(snapshot, context.metadata, policy, rolls.taken)

@@ -10,6 +10,7 @@ import attrs
 from tapster.engine.ecma import trim, utf8
 from tapster.engine.errors import RequestError
 from tapster.engine.limits import PROFILE_LORE_INPUT_FACTOR, PROFILE_MAX_LORE_ENTRIES
+from tapster.engine.text.ports import Checkpoint, go_on
 from tapster.engine.text.tavern_macros import Draw, MacroContext
 
 from .draws import Tape
@@ -33,7 +34,9 @@ class FittedProfile:
     lore: tuple[LoreEntry, ...]
 
 
-def fit_profile(given: ProfileInput, context: MacroContext, draw: Draw) -> FittedProfile:
+def fit_profile(
+    given: ProfileInput, context: MacroContext, draw: Draw, checkpoint: Checkpoint = go_on
+) -> FittedProfile:
     """The profile with as many of the lore entries, from the first, as its budget allows.
 
     Every attempt sees the same random draws, so what is measured is what is returned.
@@ -46,8 +49,8 @@ def fit_profile(given: ProfileInput, context: MacroContext, draw: Draw) -> Fitte
     def attempt(count: int) -> Rendering:
         tape.rewind()
         if given.preset is not None and given.preset_only:
-            return render_preset(given.preset, context, tape)
-        return render_combined(attrs.evolve(given, lore=lore[:count]), context, tape)
+            return render_preset(given.preset, context, tape, checkpoint)
+        return render_combined(attrs.evolve(given, lore=lore[:count]), context, tape, checkpoint)
 
     lore = tuple(entry for entry in given.lore if trim(entry.content))
     bare = attempt(0)

@@ -15,6 +15,7 @@ from tapster.engine.ecma import Json, sha256_json, utf16_length
 from tapster.engine.formats.presets import Preset
 from tapster.engine.limits import PROFILE_BYTES_DEFAULT
 from tapster.engine.policy import Selection, selection_json
+from tapster.engine.text.ports import Checkpoint, go_on
 from tapster.engine.text.tavern_macros import Draw, MacroContext
 from tapster.engine.trace.sections import NamedPart, name_parts
 
@@ -94,11 +95,12 @@ class ProfileSnapshot:
         return str(self.audit["fingerprint"])
 
 
-def compile_profile(request: CompileRequest, draw: Draw) -> ProfileSnapshot:
+def compile_profile(request: CompileRequest, draw: Draw, *, checkpoint: Checkpoint = go_on) -> ProfileSnapshot:
     """Compile a session's profile for one assembly.
 
     Args:
         draw: the random source of ``{{random}}`` and ``{{roll}}``.
+        checkpoint: called at every prompt that is rendered.
 
     Raises:
         ProfileTooLarge: preset, card and persona alone are over the byte budget.
@@ -119,7 +121,7 @@ def compile_profile(request: CompileRequest, draw: Draw) -> ProfileSnapshot:
     )
     if request.resolve_only:
         return _snapshot(request, context, "", (), diagnostics, lore.entries, UserInjection())
-    fitted = fit_profile(given, context, draw)
+    fitted = fit_profile(given, context, draw, checkpoint)
     rendering = fitted.rendering
     return _snapshot(
         request,

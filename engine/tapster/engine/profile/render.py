@@ -11,6 +11,7 @@ import attrs
 
 from tapster.engine.ecma import Json, trim, utf16_length
 from tapster.engine.formats.presets import Preset, PresetPrompt
+from tapster.engine.text.ports import Checkpoint, go_on
 from tapster.engine.text.tavern_macros import Draw, MacroContext, expand_macros
 from tapster.engine.trace.sections import PartSource
 
@@ -92,13 +93,14 @@ class Rendering:
     user_injection: UserInjection = attrs.field(factory=UserInjection)
 
 
-def render_preset(preset: Preset, context: MacroContext, draw: Draw) -> Rendering:
+def render_preset(preset: Preset, context: MacroContext, draw: Draw, checkpoint: Checkpoint = go_on) -> Rendering:
     """A preset that stands alone: one variable store for all its prompts. Source: spec/loader §8.1."""
     parts: list[Part] = []
     variables: Mapping[str, str] = {}
     for index, prompt in enumerate(preset.prompts):
         if not prompt.enabled or prompt.marker:
             continue
+        checkpoint()
         expansion = expand_macros(prompt.content, context, draw=draw, variables=variables)
         variables = expansion.variables
         if expansion.text:
@@ -106,11 +108,14 @@ def render_preset(preset: Preset, context: MacroContext, draw: Draw) -> Renderin
     return Rendering(tuple(parts))
 
 
-def render_combined(given: ProfileInput, context: MacroContext, draw: Draw) -> Rendering:
+def render_combined(
+    given: ProfileInput, context: MacroContext, draw: Draw, checkpoint: Checkpoint = go_on
+) -> Rendering:
     """A preset with card, persona and lore; no preset counts as one without prompts. Source: spec/loader §8.2."""
     renderer = _Renderer(given, context, draw)
     for index, prompt in enumerate(given.preset.prompts if given.preset else ()):
         if prompt.enabled:
+            checkpoint()
             renderer.place_prompt(index, prompt)
     renderer.place_rest()
     return renderer.finish()

@@ -6,12 +6,19 @@ pattern or template costs its budget, never more.
 Source: design §3, §4 rule 16; style §6 "JS regex, EJS".
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeAlias
 
 import attrs
 
 from tapster.engine.errors import SourceError
+
+Checkpoint: TypeAlias = Callable[[], None]
+"""Called between the steps of long work; raises to end it when nobody waits for the result any more."""
+
+
+def go_on() -> None:
+    """A ``Checkpoint`` of work that is never ended early."""
 
 
 class InvalidPattern(SourceError):

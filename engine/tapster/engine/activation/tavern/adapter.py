@@ -12,7 +12,7 @@ from tapster.engine.ecma import Json, utf16_length
 from tapster.engine.errors import TapsterError
 from tapster.engine.formats.world_books import WorldBook, parse_world_book
 from tapster.engine.projection import ActivationContext
-from tapster.engine.text.ports import RegexEngine
+from tapster.engine.text.ports import Checkpoint, RegexEngine, go_on
 
 from .compiled import CompiledBook, compile_book
 from .compose import BookSelection
@@ -159,17 +159,20 @@ def embedded_book(
         return EmbeddedBook(card_id, name, error)
 
 
-def activate_books(request: BookRequest, *, regex: RegexEngine | None = None) -> AdapterResult:
+def activate_books(
+    request: BookRequest, *, regex: RegexEngine | None = None, checkpoint: Checkpoint = go_on
+) -> AdapterResult:
     """Match every book of a request, each alone, in order; the embedded book last."""
     early: list[ActivationDiagnostic] = []
     ready = list(_ready_books(request, early))
     reports: list[BookReport] = []
     late: list[ActivationDiagnostic] = []
     for book in ready:
+        checkpoint()
         scanned = scan_text(
             request.context, request.conversation_text, book.compiled.book.settings.scan_depth, request.options
         )
-        activation = activate_book(book.compiled, scanned.text, request.options, regex=regex)
+        activation = activate_book(book.compiled, scanned.text, request.options, regex=regex, checkpoint=checkpoint)
         lore = lore_entries(book.resource_id, activation)
         reports.append(BookReport(book.resource_id, book.summary, activation, lore))
         late += book_diagnostics(book.resource_id, book.compiled.book, activation)

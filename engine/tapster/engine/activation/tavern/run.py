@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import attrs
 
 from tapster.engine.ecma import utf16_length
-from tapster.engine.text.ports import RegexEngine
+from tapster.engine.text.ports import Checkpoint, RegexEngine, go_on
 
 from .compiled import Candidate, CompiledBook
 from .evaluate import Evaluation, evaluate_plan
@@ -44,13 +44,18 @@ class Activation:
 
 
 def activate_book(
-    compiled: CompiledBook, text: str, options: ActivationOptions | None = None, *, regex: RegexEngine | None = None
+    compiled: CompiledBook,
+    text: str,
+    options: ActivationOptions | None = None,
+    *,
+    regex: RegexEngine | None = None,
+    checkpoint: Checkpoint = go_on,
 ) -> Activation:
     """Which entries of a book a text activates, with a reason for every entry."""
     options = options or ActivationOptions()
     outcome = {
         index: _candidate(compiled, index, evaluation)
-        for index, evaluation in _evaluations(compiled, text, options, regex).items()
+        for index, evaluation in _evaluations(compiled, text, options, regex, checkpoint).items()
     }
     ranked = sorted(outcome, key=compiled.ranks.__getitem__)
     eligible = {index: outcome[index] for index in ranked if outcome[index].evaluation.eligible}
@@ -68,15 +73,22 @@ def activate_book(
 
 
 def _evaluations(
-    compiled: CompiledBook, text: str, options: ActivationOptions, regex: RegexEngine | None
+    compiled: CompiledBook,
+    text: str,
+    options: ActivationOptions,
+    regex: RegexEngine | None,
+    checkpoint: Checkpoint,
 ) -> dict[int, Evaluation]:
     hits = compiled.index.scan(text)
     touched = set(compiled.open_entries)
     for number in hits:
         touched.update(compiled.owners[number])
     entries = compiled.book.entries
-    return {
-        index: evaluate_plan(
+    found: dict[int, Evaluation] = {}
+    for index in touched:
+        # An entry's regex keys may cost their whole budget each, so every entry is a step.
+        checkpoint()
+        found[index] = evaluate_plan(
             entries[index],
             compiled.plans[index],
             hits,
@@ -84,8 +96,7 @@ def _evaluations(
             vector_matched=_vector_matched(compiled, index, options),
             regex=regex,
         )
-        for index in touched
-    }
+    return found
 
 
 def _vector_matched(compiled: CompiledBook, index: int, options: ActivationOptions) -> bool:
