@@ -8,6 +8,7 @@ from tapster.actors.session.ports import Bound
 from tapster.actors.store import ReadFailed, ResourceKind, ResourceUse, SelectionTable, SessionKey, Tables
 from tapster.actors.store.codec import encode
 from tapster.engine.activation.tavern import (
+    PRODUCT_MATCHING,
     BookSelection,
     EmbeddedBook,
     LibraryBook,
@@ -206,7 +207,11 @@ def _remarks(card: Card) -> list[Diagnostic]:
 def _compile(loaded: Loaded) -> LibraryBook:
     document: WorldBookDocument = loaded.value
     return LibraryBook(
-        document.id, document.name, compile_book(document.book), document.updated_at, loaded.head.revision
+        document.id,
+        document.name,
+        compile_book(document.book, PRODUCT_MATCHING),
+        document.updated_at,
+        loaded.head.revision,
     )
 
 
@@ -215,7 +220,7 @@ def _embedded(card: Card) -> EmbeddedBook:
     name = book.get("name")
     try:
         parsed = parse_world_book(book, format="character-book-v2")
-        return EmbeddedBook(card.id, parsed.name, compile_book(parsed))
+        return EmbeddedBook(card.id, parsed.name, compile_book(parsed, PRODUCT_MATCHING))
     except TapsterError as error:
         return EmbeddedBook(card.id, name if isinstance(name, str) else "", error)
 

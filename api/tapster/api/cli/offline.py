@@ -14,8 +14,8 @@ from tapster.actors.session.ports import Bound
 from tapster.actors.session.rolls import RollSeed
 from tapster.api.shown import profile_json
 from tapster.engine.activation.tavern import (
+    PRODUCT_MATCHING,
     LibraryBook,
-    MatchDefaults,
     compile_book,
     compose_books,
     embedded_book,
@@ -77,7 +77,7 @@ def read(files: Files) -> Material:
     chat = None if files.chat is None else parsed(files.chat, lambda path, data: parse_chat(data))
     embedded = None
     if card is not None and card.data.get("characterBook") is not None:
-        embedded = embedded_book(card.id or "card", card.name, card.data["characterBook"])
+        embedded = embedded_book(card.id or "card", card.name, card.data["characterBook"], defaults=PRODUCT_MATCHING)
     bound = Bound(
         Selection("preset" if preset else None, "card" if card else None, "persona" if user else None, tuple(books)),
         ResolvedResources(preset, card, user),
@@ -211,4 +211,4 @@ def _persona(path: Path, data: bytes) -> ProfileUser:
 
 def _book(path: Path, data: bytes) -> LibraryBook:
     document = import_world_book(data, id="world", now=NOW, file_name=path.name)
-    return LibraryBook(document.id, document.name, compile_book(document.book, MatchDefaults()))
+    return LibraryBook(document.id, document.name, compile_book(document.book, PRODUCT_MATCHING))

@@ -13,6 +13,7 @@ from .compiled import compile_book as compile_book
 from .compiled import compile_book_in_parts as compile_book_in_parts
 from .compose import BookSelection as BookSelection
 from .compose import compose_books as compose_books
+from .evaluate import PRODUCT_MATCHING as PRODUCT_MATCHING
 from .evaluate import Evaluation as Evaluation
 from .evaluate import MatchDefaults as MatchDefaults
 from .evaluate import evaluate_entry as evaluate_entry

@@ -191,3 +191,7 @@ def logic_passes(logic: str, matched: int, total: int) -> bool:
     if logic == "not_all":
         return matched < total
     return matched > 0
+
+
+PRODUCT_MATCHING = MatchDefaults(rules=KeyRules(allow_unsafe_regex=True))
+"""What the product uses: regex keys are on, for every pattern runs under a budget (spec/README, last point)."""
