@@ -1,4 +1,6 @@
-"""Stand-ins for what lies outside: for tests, demonstrations and work without a network."""
+"""Suites, doubles and stand-ins for those who build on Tapster, its own tests and the demonstration."""
+
+from tapster.actors.sources import FakeSource as FakeSource
 
 from .model_server import Answer as Answer
 from .model_server import ModelServer as ModelServer
@@ -6,3 +8,4 @@ from .model_server import Received as Received
 from .model_server import error_answer as error_answer
 from .model_server import open_model_server as open_model_server
 from .model_server import text_deltas as text_deltas
+from .sources import SourceSuite as SourceSuite
