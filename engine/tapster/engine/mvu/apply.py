@@ -104,11 +104,15 @@ class _Change:
         if self.loose and path:
             self._make_parents(path)
         old = self._existing(path)
-        pair = is_described(old) and node_at(self.schema, path).get("strictSet") is not True
+        pair = is_described(old) and not self._flag("strictSet", path)
         if pair:
             self._store(path, [coerced(old[0], command.value), old[1]])
         else:
             self._store(path, coerced(old, command.value) if not self.loose else command.value)
+
+    def _flag(self, name: str, path: tuple[str, ...]) -> bool:
+        """A mode that a value's own schema sets, or that of something around it."""
+        return any(node_at(self.schema, path[:end]).get(name) is True for end in range(len(path) + 1))
 
     def _make_parents(self, path: tuple[str, ...]) -> None:
         """A declared schema decides what may exist, so missing members are created for it to judge."""
