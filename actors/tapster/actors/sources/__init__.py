@@ -18,6 +18,8 @@ from .interface import Output as Output
 from .interface import Source as Source
 from .interface import SourcePlugin as SourcePlugin
 from .interface import definition_of as definition_of
+from .memory_manager import MemoryManager as MemoryManager
+from .memory_manager import MemorySource as MemorySource
 from .registrations import Sources as Sources
 from .registrations import open_sources as open_sources
 from .remote import RemoteAnswerInvalid as RemoteAnswerInvalid
