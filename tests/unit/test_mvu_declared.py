@@ -24,8 +24,6 @@ export const Schema = z.object({
 $(() => { registerMvuSchema(Schema); })
 """
 )
-    "  near: z.nullable ? z.any() : z.any(),\n", "  near: z.union([z.boolean(), z.number()]).nullable(),\n"
-)
 
 
 def document(source: str, version: int = 1) -> dict[str, Any]:
@@ -125,3 +123,12 @@ def test_updates_under_a_declared_schema_may_create_what_it_allows() -> None:
     assert after["stat_data"]["tags"] == ["a"]
     assert {each["code"] for each in after["update_diagnostics"]} == {"MVU_SCHEMA"}
     assert [each["command"] for each in after["update_diagnostics"]] == [1, 2]
+
+
+def test_a_card_with_a_declared_schema_starts_and_updates_under_it() -> None:
+    entries = [{"comment": "[initvar]", "content": "hp: 3\nname: Bo\nnear: ~"}, {"comment": "", "content": SCHEMA}]
+    variables = mvu.initial_variables(mvu.initial_from_card({"data": {"character_book": {"entries": entries}}}))
+    assert variables["stat_data"] == {"hp": 3, "mood": "calm", "name": "Bo", "bag": {}, "near": None}
+    after = mvu.apply_update(variables, "_.set('mood', 'angry'); _.set('mood', 'odd')")
+    assert after["stat_data"]["mood"] == "angry"
+    assert after["update_diagnostics"] == [{"command": 1, "code": "MVU_SCHEMA"}]

@@ -8,6 +8,7 @@ from .commands import parse_update as parse_update
 from .errors import MvuError as MvuError
 from .initial import InitialState as InitialState
 from .initial import initial_from_card as initial_from_card
+from .initial import initial_variables as initial_variables
 from .initial import initialize_running as initialize_running
 from .initial import merge_initial as merge_initial
 from .paths import parse_path as parse_path

@@ -12,6 +12,7 @@ import attrs
 from tapster.engine.ecma import is_number, to_number, trim
 
 from .commands import ABSENT, Command, parse_update
+from .declared import declared_schema
 from .errors import SKIPPED_CODES, MvuError
 from .paths import array_index, value_at
 from .schema import derive_schema, node_at, validate
@@ -25,6 +26,8 @@ SIGNIFICANT_DIGITS = 12
 def apply_update(variables: Json, text: str, *, declared: SchemaCheck | None = None) -> dict[str, Json]:
     """The variables after a reply; the ones given are not changed.
 
+    Variables that carry a declared schema (``mvu_schema``) are held to it; ``declared`` takes its place.
+
     Raises:
         MvuError: nothing of the reply counts then.
     """
@@ -32,6 +35,8 @@ def apply_update(variables: Json, text: str, *, declared: SchemaCheck | None = N
     current = normalize_variables(variables)
     if not commands:
         return current
+    if declared is None and current.get("mvu_schema") is not None:
+        declared = declared_schema(current["mvu_schema"])
     stat_data, schema = current["stat_data"], current["schema"]
     diagnostics: list[dict[str, Json]] = []
     delta: dict[str, Json] = {}

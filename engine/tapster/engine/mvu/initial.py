@@ -9,12 +9,14 @@ from typing import Any, TypeAlias
 import attrs
 
 from .core_yaml import parse_core_yaml
+from .declared import declared_schema
 from .errors import MvuError
 from .values import check_value, merge_deep
 from .variables import normalize_variables
 
 Json: TypeAlias = Any
 INITVAR = "[initvar]"
+INTERPRETER_VERSION = 2
 SCHEMA_IMPORT = "import { registerMvuSchema }"
 
 
@@ -35,13 +37,22 @@ def initial_from_card(raw: Json) -> InitialState:
     data = raw.get("data") if isinstance(raw.get("data"), Mapping) else raw
     entries = list(book_entries(data.get("character_book")))
     contents = [_text(entry, "content") for entry in entries if INITVAR in _text(entry, "comment").lower()]
-    schema = schema_source(_text(entry, "content") for entry in entries) or schema_source(_scripts(data))
-    sources = {source for source in (schema_source(_texts(entries)), schema_source(_scripts(data))) if source}
-    if len(sources) > 1:
-        raise MvuError("MVU_SCHEMA_CONFLICT", "the card declares two different variable schemas")
+    schema = schema_source((*_texts(entries), *_scripts(data)))
     if not contents and schema is None:
         raise MvuError("MVU_INITIALIZATION_MISSING", "the card has neither [initvar] entries nor a variable schema")
     return InitialState(merge_initial(parse_initvar(content) for content in contents), schema)
+
+
+def initial_variables(state: InitialState) -> dict[str, Json]:
+    """The variables document a session starts with, held to the declared schema if there is one.
+
+    Raises:
+        MvuError: ``MVU_SCHEMA_CODE`` or ``MVU_SCHEMA`` from the declared schema; as ``normalize_variables``.
+    """
+    if state.schema_source is None:
+        return normalize_variables({"stat_data": state.stat_data})
+    document = {"mvuSchema": 1, "interpreterVersion": INTERPRETER_VERSION, "source": state.schema_source}
+    return normalize_variables({"stat_data": declared_schema(document)(state.stat_data), "mvu_schema": document})
 
 
 def book_entries(book: Json) -> Iterator[Mapping[str, Json]]:
