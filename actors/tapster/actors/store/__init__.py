@@ -29,6 +29,8 @@ from .opening import open_store as open_store
 from .retention import Retention as Retention
 from .selections import SelectionTable as SelectionTable
 from .sqlite import SqliteEngine as SqliteEngine
+from .transfer import Transfer as Transfer
+from .transfer import copy_state as copy_state
 from .values import ANY_BASE as ANY_BASE
 from .values import HOME_HOST as HOME_HOST
 from .values import RESOURCE_KINDS as RESOURCE_KINDS

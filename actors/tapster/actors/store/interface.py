@@ -56,6 +56,9 @@ class Documents(Protocol):
     def items(self, collection: str, scope: str | None = "") -> Iterator[Document]:
         """All of a collection in order of first writing; scope None = of all hosts."""
 
+    def collections(self) -> tuple[str, ...]:
+        """Every collection that has a document."""
+
     def count(self, collection: str) -> tuple[int, int]:
         """How many documents a collection has, and the bytes of their values."""
 
@@ -172,6 +175,9 @@ class Traces(Protocol):
 
     def of_session(self, key: SessionKey) -> tuple[Json, ...]:
         """A session's records in write order."""
+
+    def sessions(self) -> tuple[SessionKey, ...]:
+        """Every session that has a record."""
 
     def size(self) -> tuple[int, int]:
         """Records kept, and the bytes that retention counts."""

@@ -75,6 +75,9 @@ class MemoryDocuments:
             if key.collection == collection and scope in (None, key.scope):
                 yield _copied(document)
 
+    def collections(self) -> tuple[str, ...]:
+        return tuple(sorted({key.collection for key in self._rows}))
+
     def count(self, collection: str) -> tuple[int, int]:
         sizes = [len(encode(row.value)) for key, row in self._rows.items() if key.collection == collection]
         return len(sizes), sum(sizes)
@@ -278,6 +281,9 @@ class MemoryTraces:
 
     def of_session(self, key: SessionKey) -> tuple[Json, ...]:
         return tuple(copy(row[0]) for place, row in self._rows.items() if place[0] == key)
+
+    def sessions(self) -> tuple[SessionKey, ...]:
+        return tuple(sorted({place[0] for place in self._rows}, key=lambda key: (key.host, key.session)))
 
     def size(self) -> tuple[int, int]:
         return len(self._rows), sum(row[1] for row in self._rows.values())

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from pathlib import Path
 from typing import final
-from urllib.parse import unquote
 
 from tapster.actors.store.checks import conflict
 from tapster.actors.store.codec import copy, encode, encode_pretty, epoch_ms, sha256
@@ -13,7 +12,7 @@ from tapster.engine.ecma import Json, is_record
 from tapster.engine.errors import TapsterError
 
 from .disk import Signature
-from .layout import Layout, Member
+from .layout import SELECTIONS, Layout, Member
 from .staging import Staging
 
 
@@ -70,24 +69,30 @@ class FileDocuments:
         if self._layout.shared_files(collection) is not None:
             yield from self._shared_items(collection, scope)
             return
-        folder = self._layout.collection_folder(collection, scope or "")
-        for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
-            try:
-                found = self.get(DocumentKey(collection, unquote(path.stem), scope or ""))
-            except ReadFailed:
-                continue  # a list leaves out what can't be read (spec/resources §1)
-            if found is not None:
-                yield found
+        for place in self._layout.documents(collection):
+            if scope in (None, place.scope):
+                try:
+                    found = self.get(place)
+                except ReadFailed:
+                    continue  # a list leaves out what can't be read (spec/resources §1)
+                if found is not None:
+                    yield found
+
+    def collections(self) -> tuple[str, ...]:
+        return tuple(name for name in self._layout.collections() if next(self.items(name, None), None) is not None)
 
     def count(self, collection: str) -> tuple[int, int]:
         documents = list(self.items(collection, None))
         return len(documents), sum(len(encode(document.value)) for document in documents)
 
     def _shared_items(self, collection: str, scope: str | None) -> Iterator[Document]:
+        home = self._layout.home_host
         for host, _ in self._layout.host_folders():
-            key_scope = host if scope is None or scope == host else scope
-            if scope is not None and (scope or self._layout.home_host) != host:
+            if scope is not None and (scope or home) != host:
                 continue
+            # Only selections name the home host; everything else of it belongs to all hosts.
+            unnamed = "" if host == home and collection != SELECTIONS else host
+            key_scope = unnamed if scope is None else scope
             place = self._layout.document(DocumentKey(collection, "", host))
             assert isinstance(place, Member), "a collection with a shared file"
             for name, value in self._members(place).items():

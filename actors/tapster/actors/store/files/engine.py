@@ -26,7 +26,7 @@ from tapster.engine.policy import SelectionLimits, document_json, read_selection
 from .atomic import AtomicWriter
 from .disk import Disk
 from .documents import FileDocuments
-from .layout import Layout
+from .layout import CHATS, SETTINGS, Layout
 from .resources import FileResources
 from .selections import FILE_NAME as SELECTIONS_FILE
 from .sessions import FileSessionLogs
@@ -34,8 +34,6 @@ from .staging import Staging, read_failed
 from .trace_table import FileTraces
 
 KEPT_KEYS: Final = 4_096
-SETTINGS_FILES: Final = ("ui-settings", "conversation-settings", "rp-policy", "chrome", "settings")
-"""Settings documents: one that can't be read doesn't stop the start."""
 
 
 @final
@@ -60,15 +58,21 @@ class FilesEngine:
         retention: Retention | None = None,
         home_host: str = HOME_HOST,
         disk: Callable[[Path, AtomicWriter], Disk] = Disk,
+        read_only: bool = False,
     ) -> None:
         """Take the writer's lock, complete what a crash interrupted, set aside what can't be read.
+
+        Args:
+            read_only: change nothing in the folder and take no lock, to import from another program's data.
 
         Raises:
             StoreLocked: another process has the folder.
         """
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._root = root
-        self._lock = WriterLock(root / ".tapster.lock")
+        self._lock: WriterLock | None = None
+        if not read_only:
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock = WriterLock(root / ".tapster.lock")
         self._warnings: list[Warned] = []
         self._keys: dict[str, None] = {}
         self._disk = disk(root, AtomicWriter(os.getpid(), lambda: secrets.token_hex(8)))
@@ -76,11 +80,12 @@ class FilesEngine:
         self._layout = Layout(root, home_host)
         self._tables = FilesTables(self._staging, self._layout, retention or Retention())
         try:
-            self._disk.recover()
-            self._set_aside_unreadable()
+            if not read_only:
+                self._disk.recover()
+                self._set_aside_unreadable()
             self._open_selections()
         except BaseException:
-            self._lock.release()
+            self.close()
             raise
 
     @property
@@ -95,6 +100,8 @@ class FilesEngine:
 
     def commit(self, batch: Sequence[Keyed], now: int) -> list[Outcome]:
         """Stage every write, then bring all changed files to disk."""
+        if self._lock is None:
+            raise CommitFailed(f"{self._root.name} is open for reading only")
         with self._staging.lock:
             try:
                 self._disk.recover()
@@ -149,7 +156,8 @@ class FilesEngine:
 
     def close(self) -> None:
         """Release the lock."""
-        self._lock.release()
+        if self._lock is not None:
+            self._lock.release()
 
     def _apply(self, keyed: Keyed) -> Outcome:
         mark = self._staging.undo.mark()
@@ -170,8 +178,8 @@ class FilesEngine:
 
     def _set_aside_unreadable(self) -> None:
         """Move unreadable settings and chats aside, so that one damaged document doesn't stop the start."""
-        paths = [self._root / f"{name}.json" for name in SETTINGS_FILES]
-        paths += sorted((self._root / "chats").glob("*.json")) if (self._root / "chats").is_dir() else []
+        keys = [key for collection in (SETTINGS, CHATS) for key in self._layout.documents(collection)]
+        paths = [place for key in keys if isinstance(place := self._layout.document(key), Path)]
         for path in paths:
             try:
                 if self._staging.read(path) is None or is_record(self._staging.load(path)):
@@ -199,7 +207,8 @@ class FilesEngine:
                 continue
             if opened.rewrite:
                 self._staging.store(path, document_json(opened.state))
-                self._staging.commit()
+                if self._lock is not None:
+                    self._staging.commit()
 
     def _warn(self, code: str, path: Path, message: str) -> None:
         self._warnings.append(Warned(code, utf8(path.stem).decode(), message))

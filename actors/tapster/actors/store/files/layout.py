@@ -3,9 +3,10 @@
 Source: spec/resources §1, spec/loader §2, §5, §13, §16, spec/assembler §10.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import attrs
 
@@ -21,6 +22,19 @@ FOLDERS: Final[dict[ResourceKind, str]] = {
 }
 MAX_NAME_BYTES: Final = 200
 """Leaves room for extensions and the marks of temporary files below the 255 bytes of common file systems."""
+SETTINGS_NAMES: Final = ("ui-settings", "conversation-settings", "rp-policy", "chrome", "settings")
+"""Settings documents: one that can't be read doesn't stop the start."""
+NOT_DOCUMENTS: Final = frozenset(
+    {
+        "session-selections.json",
+        "assembly-presets.json",
+        "tavern-trace-records.json",
+        "tavern-assemblies.json",
+        "tavern-traces.json",
+    }
+)
+"""Files beside the documents that hold something else."""
+OWN_DOCUMENTS: Final = "tapster/documents"
 SETTINGS: Final = "settings"
 STATE: Final = "state"
 CHATS: Final = "chats"
@@ -59,20 +73,36 @@ class Layout:
             file, section, version = _SHARED[key.collection]
             path = self.host_folder(key.scope or self.home_host) / file
             return Member(path, section, key.name, _VERSION_KEYS[file], version)
-        return self.collection_folder(key.collection, key.scope) / f"{file_name(key.name)}.json"
+        file = f"{file_name(key.name)}.json"
+        if not key.scope and key.collection == CHATS:
+            return self.root / "chats" / file
+        if not key.scope and key.collection == _root_collection(key.name):
+            return self.root / file
+        return self.root / OWN_DOCUMENTS / file_name(key.collection) / file_name(key.scope or "-") / file
 
     def shared_files(self, collection: str) -> tuple[str, str] | None:
         """File name and section of a collection that shares a file, None for one with a file for each document."""
         found = _SHARED.get(collection)
         return None if found is None else found[:2]
 
-    def collection_folder(self, collection: str, scope: str = "") -> Path:
-        """The folder of a collection that has a file for each document."""
-        if collection in (SETTINGS, STATE):
-            return self.host_folder(scope or self.home_host)
-        if collection == CHATS and not scope:
-            return self.root / "chats"
-        return self.root / "tapster" / file_name(collection) / file_name(scope or "-")
+    def collections(self) -> tuple[str, ...]:
+        """Every collection that may have documents."""
+        own = self.root / OWN_DOCUMENTS
+        others = [unquote(path.name) for path in own.iterdir()] if own.is_dir() else []
+        return tuple(sorted({*_SHARED, SETTINGS, STATE, CHATS, *others}))
+
+    def documents(self, collection: str) -> Iterator[DocumentKey]:
+        """The documents of a collection that has a file for each, of every host."""
+        for name in _names_in(self.root):
+            if collection == _root_collection(name):
+                yield DocumentKey(collection, name)
+        if collection == CHATS:
+            for name in _names_in(self.root / "chats"):
+                yield DocumentKey(collection, name)
+        own = self.root / OWN_DOCUMENTS / file_name(collection)
+        for folder in sorted(own.iterdir()) if own.is_dir() else ():
+            for name in _names_in(folder):
+                yield DocumentKey(collection, name, "" if folder.name == "-" else unquote(folder.name))
 
     def host_folder(self, host: str) -> Path:
         """The folder with the contract's files of a host."""
@@ -81,7 +111,7 @@ class Layout:
     def host_folders(self) -> list[tuple[str, Path]]:
         """Every host that has files, with its folder."""
         others = sorted((self.root / "hosts").glob("*")) if (self.root / "hosts").is_dir() else []
-        return [(self.home_host, self.root), *((folder.name, folder) for folder in others)]
+        return [(self.home_host, self.root), *((unquote(folder.name), folder) for folder in others)]
 
     def resource(self, kind: ResourceKind, resource_id: str) -> Path:
         """The document of a resource."""
@@ -103,6 +133,17 @@ class Layout:
     def session_log(self, host: str, session: str) -> Path:
         """The event log of a session."""
         return self.root / "tapster" / "sessions" / file_name(host) / f"{file_name(session)}.jsonl"
+
+
+def _names_in(folder: Path) -> list[str]:
+    return [unquote(path.stem) for path in sorted(folder.glob("*.json"))] if folder.is_dir() else []
+
+
+def _root_collection(name: str) -> str | None:
+    """The collection whose document of that name stands in the root of the folder, as the contract has it."""
+    if name in SETTINGS_NAMES:
+        return SETTINGS
+    return None if f"{name}.json" in NOT_DOCUMENTS else STATE
 
 
 def file_name(name: str) -> str:

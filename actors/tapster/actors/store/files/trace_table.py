@@ -58,6 +58,12 @@ class FileTraces:
     def of_session(self, key: SessionKey) -> tuple[Json, ...]:
         return tuple(dict(record) for record in self._book(key.host).session(key.session))
 
+    def sessions(self) -> tuple[SessionKey, ...]:
+        found = {
+            SessionKey(host, session) for host, _ in self._layout.host_folders() for session, _ in self._book(host).rows
+        }
+        return tuple(sorted(found, key=lambda key: (key.host, key.session)))
+
     def size(self) -> tuple[int, int]:
         books = [self._book(host) for host, _ in self._layout.host_folders()]
         rows = [row for book in books for row in book.rows.values()]

@@ -56,6 +56,10 @@ class SqliteDocuments:
         for row in rows:
             yield _document(DocumentKey(collection, row[1], row[0]), row[2:])
 
+    def collections(self) -> tuple[str, ...]:
+        rows = self._connection.execute("SELECT DISTINCT collection FROM documents ORDER BY collection")
+        return tuple(str(row[0]) for row in rows.fetchall())
+
     def count(self, collection: str) -> tuple[int, int]:
         row = self._connection.execute(
             "SELECT count(*), ifnull(sum(length(body)), 0) FROM documents WHERE collection = ?", (collection,)

@@ -67,6 +67,10 @@ class SqliteTraces:
         ).fetchall()
         return tuple(unpack(row[0]) for row in rows)
 
+    def sessions(self) -> tuple[SessionKey, ...]:
+        rows = self._connection.execute("SELECT DISTINCT host, session FROM traces ORDER BY host, session")
+        return tuple(SessionKey(row[0], row[1]) for row in rows.fetchall())
+
     def size(self) -> tuple[int, int]:
         row = self._connection.execute("SELECT records, bytes FROM trace_totals").fetchone()
         return int(row[0]), int(row[1])
