@@ -104,3 +104,27 @@ def test_threads_have_contexts_of_their_own() -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_the_same_search_costs_its_budget_once() -> None:
+    engine = QuickJsRegexEngine(budget_ms=40)
+    spent = []
+    for _ in range(2):
+        started = time.process_time()
+        with pytest.raises(ScriptBudgetExceeded):
+            engine.find("(.*)*x(?=y)", "", "a" * 60)
+        spent.append(time.process_time() - started)
+    assert spent[1] < 0.01 < spent[0]
+    assert engine.find("(.*)*x(?=y)", "", "axy") is not None
+
+
+def test_many_slow_patterns_of_one_request_share_an_allowance() -> None:
+    engine = open_regex_engine(budget_ms=20, request_budget_ms=60).for_request()
+    started = time.process_time()
+    for index in range(50):
+        with pytest.raises(ScriptBudgetExceeded, match=f"key {index}"):
+            engine.find(f"(.*)*x{index}(?=y)", "", "a" * 60, owner=f"key {index}")
+    assert time.process_time() - started < 0.06 + 0.05
+    with pytest.raises(ScriptBudgetExceeded, match="request's"):
+        engine.find("(?=a)a", "", "ba")
+    assert engine.find("a", "", "ba") is not None

@@ -146,7 +146,9 @@ REGEX_CACHED_PATTERNS = 512
 # Keyword index: what one part and one pass may hold, so that no step holds the interpreter long (style §6).
 MAX_INDEXED_KEY_CHARACTERS = 256
 PATTERNS_A_PART = 10_000
-MAX_HITS_A_PASS = 500_000
+MAX_HITS_A_PASS = 250_000
+MAX_HITS_A_SCAN = 250_000
+MAX_HITS_A_CHARACTER = 4
 
 # Assembler (spec/assembler §3, §6, §9, §10, §12, §15; spec/history_policy §1, §7)
 ASSEMBLY_RULES = 128
@@ -239,3 +241,7 @@ PRESET_PROMPTS = 10_000
 MVU_SCHEMA_SOURCE_UNITS = 128 * KIB
 MVU_SCHEMA_STEPS = 10_000
 MVU_SCHEMA_DEPTH = 64
+REGEX_REQUEST_BUDGET_MS = 500
+"""CPU milliseconds of all time-limited patterns of one request together."""
+REGEX_REMEMBERED_OFFENDERS = 1024
+REGEX_OFFENDER_SECONDS = 600

@@ -7,6 +7,7 @@ may serve one owner after another.
 Source: style §6 "JS regex, EJS" (the time limit counts the CPU of the whole process and restarts at each entry).
 """
 
+import copy
 import json
 import threading
 import time
@@ -20,7 +21,10 @@ from tapster.engine.limits import (
     REGEX_CACHED_PATTERNS,
     REGEX_MATCHES,
     REGEX_MEMORY_BYTES,
+    REGEX_OFFENDER_SECONDS,
     REGEX_OUTPUT_UNITS,
+    REGEX_REMEMBERED_OFFENDERS,
+    REGEX_REQUEST_BUDGET_MS,
     REGEX_STACK_BYTES,
 )
 from tapster.engine.text.js_regex import FastRegexEngine
@@ -110,12 +114,57 @@ class _Worker:
             self.text = text
 
 
+class _Offenders:
+    """Searches that ran over their time: the same pattern on the same text is refused at once for a while.
+
+    So a preview and the request after it agree, and an unchanged text costs its budget once.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, str, int, int], float] = {}
+
+    def __contains__(self, search: tuple[str, str, str]) -> bool:
+        seen = self._seen.get(self._key(search))
+        return seen is not None and time.monotonic() - seen < REGEX_OFFENDER_SECONDS
+
+    def add(self, search: tuple[str, str, str]) -> None:
+        if len(self._seen) >= REGEX_REMEMBERED_OFFENDERS:
+            self._seen.clear()
+        self._seen[self._key(search)] = time.monotonic()
+
+    @staticmethod
+    def _key(search: tuple[str, str, str]) -> tuple[str, str, int, int]:
+        pattern, flags, text = search
+        return pattern, flags, len(text), hash(text)
+
+
+class _Allowance:
+    """CPU seconds left for all searches of one request; one thread at a time uses it."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+
 class QuickJsRegexEngine:
     """A ``RegexEngine`` with the semantics of a browser's; may be shared by threads."""
 
-    def __init__(self, *, budget_ms: float = REGEX_BUDGET_MS) -> None:
+    def __init__(
+        self,
+        *,
+        budget_ms: float = REGEX_BUDGET_MS,
+        request_budget_ms: float = REGEX_REQUEST_BUDGET_MS,
+    ) -> None:
         self.budget_ms = budget_ms
+        self.request_budget_ms = request_budget_ms
         self._local = threading.local()
+        self._offenders = _Offenders()
+        self._allowance: _Allowance | None = None
+
+    def for_request(self) -> "QuickJsRegexEngine":
+        """An engine for one request: the same contexts, with an allowance over all of its searches."""
+        engine = copy.copy(self)
+        engine._allowance = _Allowance(self.request_budget_ms / 1000)
+        return engine
 
     def check(self, pattern: str, flags: str) -> None:
         """Compile only; see ``RegexEngine.check``."""
@@ -147,8 +196,13 @@ class QuickJsRegexEngine:
     def _run(self, name: str, pattern: str, flags: str, text: str, owner: str, all_matches: bool | None) -> Json:
         request = json.dumps([pattern, flags])
         arguments = [request] if all_matches is None else [request, all_matches]
-        remaining = self.budget_ms / 1000
+        if (pattern, flags, text) in self._offenders:
+            raise _exceeded(pattern, owner, "time")
+        remaining = self._budget()
+        least = remaining / 2
         for _ in range(_MAX_TRIES):
+            if remaining <= 0:
+                raise _exceeded(pattern, owner, "request's")
             worker = self._worker()
             started = time.thread_time()
             try:
@@ -162,13 +216,22 @@ class QuickJsRegexEngine:
                     raise _exceeded(pattern, owner, "memory") from None
                 # The clock is the whole process's: with other busy threads the limit comes before this thread's share.
                 remaining -= time.thread_time() - started
-                if remaining < self.budget_ms / 2000:
+                if remaining < least:
                     break
                 continue
+            finally:
+                if self._allowance is not None:
+                    self._allowance.seconds -= time.thread_time() - started
             if "e" in result:
                 raise InvalidPattern(f"/{_shown(pattern)}/{flags} is not a JavaScript pattern: {result['e']}")
             return result
+        self._offenders.add((pattern, flags, text))
         raise _exceeded(pattern, owner, "time")
+
+    def _budget(self) -> float:
+        """CPU seconds the next search may take."""
+        own = self.budget_ms / 1000
+        return own if self._allowance is None else min(own, self._allowance.seconds)
 
 
 def _match(values: list[Json], named: dict[str, str | None] | None = None) -> RegexMatch:
@@ -189,6 +252,8 @@ def _exceeded(pattern: str, owner: str, limit: str) -> ScriptBudgetExceeded:
     )
 
 
-def open_regex_engine(*, budget_ms: float = REGEX_BUDGET_MS) -> FastRegexEngine:
+def open_regex_engine(
+    *, budget_ms: float = REGEX_BUDGET_MS, request_budget_ms: float = REGEX_REQUEST_BUDGET_MS
+) -> FastRegexEngine:
     """The engine to use: the linear fast path over QuickJS."""
-    return FastRegexEngine(QuickJsRegexEngine(budget_ms=budget_ms))
+    return FastRegexEngine(QuickJsRegexEngine(budget_ms=budget_ms, request_budget_ms=request_budget_ms))

@@ -33,6 +33,7 @@ from tapster.engine.projection import (
     activate,
     greeting_applies,
 )
+from tapster.engine.text.js_regex import per_request
 from tapster.engine.text.ports import Checkpoint, RegexEngine, go_on
 from tapster.runtime import Threads
 
@@ -93,7 +94,7 @@ def compute(frozen: FrozenInput, regex: RegexEngine, checkpoint: Checkpoint = go
         draft = InputMessage(None, "user", frozen.draft)
         pending = attrs.evolve(pending, claimed=(*pending.claimed, draft))
     context, _ = activate(pending, frozen.history)
-    lore = activate_books(_book_request(frozen, context), regex=regex, checkpoint=checkpoint)
+    lore = activate_books(_book_request(frozen, context), regex=per_request(regex), checkpoint=checkpoint)
     rolls = Rolls(frozen.seed, "profile")
     snapshot = compile_profile(
         CompileRequest(

@@ -8,6 +8,7 @@ time budget.
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import Protocol, runtime_checkable
 
 import attrs
 import re2
@@ -85,11 +86,28 @@ class _Search:
         return RegexMatch(first, self.units_at(end), data[start:end].decode(), groups, named)
 
 
+@runtime_checkable
+class LimitsRequests(Protocol):
+    """An engine that can bound what all patterns of one request cost together."""
+
+    def for_request(self) -> RegexEngine:
+        """An engine for one request."""
+
+
+def per_request(engine: RegexEngine) -> RegexEngine:
+    """The engine for one request: its slow patterns together cost an allowance, not the sum of their budgets."""
+    return engine.for_request() if isinstance(engine, LimitsRequests) else engine
+
+
 class FastRegexEngine:
     """A ``RegexEngine`` that answers what it can in linear time and hands the rest on."""
 
     def __init__(self, exact: RegexEngine) -> None:
         self._exact = exact
+
+    def for_request(self) -> "FastRegexEngine":
+        """The same engine with an allowance for all patterns of one request together."""
+        return FastRegexEngine(per_request(self._exact))
 
     def check(self, pattern: str, flags: str) -> None:
         """Compile only; see ``RegexEngine.check``."""
