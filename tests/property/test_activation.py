@@ -66,7 +66,7 @@ def raw_book(given_entries: list[Json], mark: str = "") -> Json:
 
 
 @given(books, texts)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_tavern_agrees_with_each_entry_by_itself(given_entries: list[Json], text: str) -> None:
     book = parse_world_book(raw_book(given_entries))
     activation = activate_book(compile_book(book), text)
@@ -108,7 +108,7 @@ chosen_settings = st.builds(
 
 
 @given(books, st.lists(texts, max_size=4), chosen_settings)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_sillytavern_finds_by_index_what_it_finds_key_by_key(
     given_entries: list[Json], messages: list[str], chosen: ScanSettings
 ) -> None:
@@ -122,7 +122,7 @@ def test_sillytavern_finds_by_index_what_it_finds_key_by_key(
 
 
 @given(books, st.lists(texts, max_size=4), chosen_settings)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_every_entry_is_decided_once_and_parts_change_nothing(
     given_entries: list[Json], messages: list[str], chosen: ScanSettings
 ) -> None:

@@ -224,12 +224,37 @@ def _scan_shards(shards: tuple[_Shard, ...], haystack: str, hits: Hits) -> None:
     broken = bool(shards) and not haystack.isascii() and _SURROGATE.search(haystack) is not None
     searched = _SURROGATE.sub(_PLACEHOLDER, haystack) if broken else haystack
     for shard in shards:
+        seen = 0
         for base in range(0, max(1, len(searched) - shard.overlap), shard.window):
             part = searched[base : base + shard.window + shard.overlap]
             found = shard.automaton.find_matches_as_indexes(part, overlapping=True)
             if broken:
                 found = [hit for hit in found if haystack.startswith(shard.patterns[hit[0]], base + hit[1])]
             _collect(shard, haystack, base, found, hits)
+            seen += len(found)
+            if seen > max(limits.MAX_HITS_A_SCAN, limits.MAX_HITS_A_CHARACTER * (base + len(part))):
+                _find_the_rest(shard, haystack, base + shard.window, hits)
+                break
+
+
+def _find_the_rest(shard: _Shard, haystack: str, start: int, hits: Hits) -> None:
+    """Look for each keyword that is still missing by itself, from a place on.
+
+    A text in which everything matches everywhere (one letter, keys of every length) would report each of its places.
+    """
+    for place, pattern in enumerate(shard.patterns):
+        loose = [number for number in shard.loose[place] if number not in hits]
+        first = haystack.find(pattern, start) if loose else -1
+        if first >= 0:
+            hits.update((number, (first, first + len(pattern))) for number in loose)
+        bounded = [number for number in shard.bounded[place] if number not in hits]
+        match = _whole_word(pattern).search(haystack, start) if bounded else None
+        if match is not None:
+            hits.update((number, match.span()) for number in bounded)
+
+
+def _whole_word(pattern: str) -> re.Pattern[str]:
+    return re.compile(f"(?<![A-Za-z0-9_]){re.escape(pattern)}(?![A-Za-z0-9_])")
 
 
 def _collect(shard: _Shard, haystack: str, base: int, found: list[tuple[int, int, int]], hits: Hits) -> None:
