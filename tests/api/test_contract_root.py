@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from tapster.api.app import AppOptions, create_app
 from tapster.api.contract import ROUTES
@@ -163,3 +164,11 @@ async def test_a_draining_process_refuses(tapster: TracesOnly, client: AsgiClien
     reply = await client.send("GET", ROOT + "/v1/traces?sessionId=s:1")
     assert reply.status == 503
     assert reply.headers["retry-after"] == "1"
+
+
+async def test_a_client_that_falls_silent_in_its_body(
+    client: AsgiClient, autojump_clock: trio.testing.MockClock
+) -> None:
+    reply = await client.send("POST", ROOT + "/v1/users", data=b'{"name":', is_cut=True)
+    assert (reply.status, reply.json()["error"]["code"]) == (408, "INVALID_USER_REQUEST")
+    assert trio.current_time() == pytest.approx(30, abs=1)

@@ -40,8 +40,12 @@ class AsgiClient:
         data: bytes | None = None,
         headers: dict[str, str] | None = None,
         pieces: int = 1,
+        is_cut: bool = False,
     ) -> Reply:
-        """One request; a write gets the Origin and media type that the contract asks for unless given."""
+        """One request; a write gets the Origin and media type that the contract asks for unless given.
+
+        ``is_cut``: the body never ends.
+        """
         body = data if data is not None else b"" if json is None else json_module.dumps(json).encode()
         named = {"host": self.host, "content-length": str(len(body))}
         if method not in {"GET", "HEAD", "OPTIONS"}:
@@ -64,14 +68,14 @@ class AsgiClient:
             "state": {},
             "extensions": {},
         }
-        return await _exchange(self.app, scope, body, pieces)
+        return await _exchange(self.app, scope, body, pieces, is_cut)
 
 
-async def _exchange(app: QuartTrio, scope: dict[str, Any], body: bytes, pieces: int) -> Reply:
+async def _exchange(app: QuartTrio, scope: dict[str, Any], body: bytes, pieces: int, is_cut: bool) -> Reply:
     size = max(1, -(-len(body) // pieces))
     chunks = [body[start : start + size] for start in range(0, len(body), size)] or [b""]
     waiting = [
-        {"type": "http.request", "body": chunk, "more_body": index < len(chunks) - 1}
+        {"type": "http.request", "body": chunk, "more_body": is_cut or index < len(chunks) - 1}
         for index, chunk in enumerate(chunks)
     ]
     sent: list[dict[str, Any]] = []

@@ -1,5 +1,7 @@
 """The capture's life: which record stands for a step after each host moment (spec/trace §4)."""
 
+from typing import Any
+
 import attrs
 import pytest
 
@@ -171,3 +173,16 @@ def test_audit_authority_says_whether_the_profile_left() -> None:
     assert audit["authority"]["tavernProfilePresent"] is True
     assert audit["authority"]["systemSource"] == "system/message"
     assert audit["authority"]["headerReused"] is False
+
+
+@pytest.mark.parametrize("changes", [{"seq": 0}, {"version": 9}, {"version": None}, {"created_at": None}, {"seq": 1.5}])
+def test_an_unusable_session_gives_no_references(changes: dict[str, Any]) -> None:
+    state, _ = run(begin())
+    session = attrs.evolve(SESSION, **changes)
+    (record,) = step(state, StreamObserved(ObservedRequest([SYSTEM]), session)).records
+    stored = record.to_json()
+    assert stored["delivery"]["assemblyVerified"] is True
+    assert stored["delivery"]["historyVerified"] is False
+    assert stored["delivery"]["logCutSeq"] is None
+    assert not {"sessionRef", "systemMessageRefs"} & set(stored)
+    assert "reference" not in stored["sections"][0]

@@ -14,6 +14,9 @@ from tapster.engine.errors import RequestError
 
 DISCARD_BYTES = 256 * 1024 * 1024
 DISCARD_S = 5.0
+CHUNK_S = 30.0
+"""How long a client may be silent in the middle of its body."""
+
 MAX_DEPTH = 200
 """Nested JSON beyond this is no document of this contract, and recursive code must not meet it."""
 
@@ -25,11 +28,20 @@ class BodyTooLarge(RequestError):
     status = 413
 
 
+class BodyTimeout(RequestError):
+    """A client stopped in the middle of its body."""
+
+    code = "REQUEST_BODY_TIMEOUT"
+    kind = "Error"
+    status = 408
+
+
 async def read_body(request: Request, limit: int) -> bytes:
     """The body's bytes.
 
     Raises:
         BodyTooLarge: there are more than ``limit``.
+        BodyTimeout: the client fell silent.
     """
     declared = request.headers.get("Content-Length", "")
     is_over = declared.isascii() and declared.isdigit() and int(declared) > limit
@@ -37,15 +49,25 @@ async def read_body(request: Request, limit: int) -> bytes:
     if is_over and waits_for_permission:
         raise BodyTooLarge(f"the body has {declared} bytes, this route takes at most {limit}")
     data = bytearray()
-    async for chunk in request.body:
+    while (chunk := await _next_chunk(request)) is not None:
         if is_over or len(data) + len(chunk) > limit:
-            await _discard(request)
+            await discard_body(request)
             raise BodyTooLarge(f"the body has more than the {limit} bytes that this route takes")
         data += chunk
     return bytes(data)
 
 
-async def _discard(request: Request) -> None:
+async def _next_chunk(request: Request) -> bytes | None:
+    """The next piece of the body, None at its end."""
+    with trio.move_on_after(CHUNK_S):
+        async for chunk in request.body:
+            return bytes(chunk)
+        return None
+    raise BodyTimeout(f"nothing of the body arrived for {CHUNK_S:g} s")
+
+
+async def discard_body(request: Request) -> None:
+    """Read the rest of a body and throw it away, within bounds."""
     left = DISCARD_BYTES
     with trio.move_on_after(DISCARD_S):
         async for chunk in request.body:

@@ -21,7 +21,8 @@ Family: TypeAlias = Literal[
     "presets", "audit", "settings", "users", "world-books", "characters", "templates", "v2", "v3", "own"
 ]
 GENERIC_CODES = frozenset(cls.code for cls in (TapsterError, RequestError, SourceError, FormatError, StoreError)) | {
-    "REQUEST_BODY_TOO_LARGE"
+    "REQUEST_BODY_TOO_LARGE",
+    "REQUEST_BODY_TIMEOUT",
 }
 """Codes of classes that say only whose fault it is; a family puts its own code in their place."""
 
@@ -118,7 +119,7 @@ def error_answer(family: Family, error: Exception) -> Answer:
     """The answer of a family to an error."""
     failure = failure_of(error)
     headers = {} if failure.retry_after_s is None else {"Retry-After": str(failure.retry_after_s)}
-    if failure.status == 413:
+    if failure.status in (408, 413):
         headers["Connection"] = "close"
     return Answer(_body(family, failure), failure.status, headers)
 

@@ -51,7 +51,7 @@ def observe(record: TraceRecord, request: ObservedRequest, session: SessionView 
     usable = session is not None and session.is_usable
     refs = tuple(_system_ref(text, message, session) for text, message in systems) if session and usable else None
     delivery = Delivery(
-        log_cut_seq=session.log_cut_seq if session else None,
+        log_cut_seq=session.log_cut_seq if session and usable else None,
         session_version=int(session.version) if session and is_safe_integer(session.version) else None,
         system_hashes=hashes,
         system_message_index=index,
