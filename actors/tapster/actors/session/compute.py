@@ -69,6 +69,7 @@ class Computed:
     activation: ContextMetadata
     policy_text: str | None
     draws: int
+    lore: AdapterResult
 
 
 async def compute_in_thread(frozen: FrozenInput, regex: RegexEngine, threads: Threads) -> Computed:
@@ -110,7 +111,7 @@ def compute(frozen: FrozenInput, regex: RegexEngine, checkpoint: Checkpoint = go
         checkpoint=checkpoint,
     )
     policy = rp_policy_section(frozen.bound.policy_section, effective=frozen.is_rp)
-    return Computed(snapshot, context.metadata, policy, rolls.taken)
+    return Computed(snapshot, context.metadata, policy, rolls.taken, lore)
 
 
 def _book_request(frozen: FrozenInput, context: ActivationContext) -> BookRequest:

@@ -18,4 +18,5 @@ def assembled_from(computed: Computed, frozen: FrozenInput, ids: Ids) -> Assembl
         computed.draws,
         selection_json(frozen.bound.selection),
         frozen.bound.uses,
+        computed.lore,
     )

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import attrs
 
 from tapster.actors.store.values import ResourceUse
+from tapster.engine.activation.tavern import AdapterResult
 from tapster.engine.ecma import Json
 from tapster.engine.policy import RpIntent
 from tapster.engine.profile import ProfileSnapshot
@@ -46,6 +47,7 @@ class Assembled:
         seed: of the random draws; ``draws`` counts those taken.
         selection: the session's selection as its document holds it.
         uses: the resource revisions it was made from.
+        lore: what became of each world-book entry, for explanations.
     """
 
     assembly_id: str
@@ -56,6 +58,7 @@ class Assembled:
     draws: int
     selection: Mapping[str, Json]
     uses: tuple[ResourceUse, ...] = ()
+    lore: AdapterResult | None = attrs.field(default=None, eq=False, repr=False)
 
 
 @attrs.frozen
