@@ -21,6 +21,7 @@ from tapster.engine.activation.sillytavern import Injection as ScanInjection
 from tapster.engine.ecma import Json
 from tapster.engine.profile.parts import Diagnostic
 from tapster.engine.profile.tokens import TokenCounter
+from tapster.engine.text.js_regex import per_request
 from tapster.engine.text.macros import MacroContext
 from tapster.engine.text.ports import RegexEngine
 from tapster.engine.text.regex_scripts import RegexScript
@@ -97,6 +98,8 @@ def assemble(request: AssemblyRequest, ports: AssemblyPorts) -> Assembly:
             are what was placed until then and ``built.error`` tells.
     """
     session = MacroSession(request.macros)
+    if ports.regex is not None:
+        ports = attrs.evolve(ports, regex=per_request(ports.regex))
     rewriter = Rewriter(request.scripts, ports.regex, session)
     given, facts = _prepared_chat(request, rewriter)
     result = _scan(request, given, session, ports)
