@@ -10,23 +10,13 @@ from tapster.engine.text.macros.syntax import Text, parse
 
 MACROS = (
     "{{user}} {{char}} {{random::a::b}} {{roll::1d6}} {{getvar::k}} {{addvar::k::1}} {{incvar::k}} {{else}} {{/if}} "
-    "{{trim}} {{/trim}} {{//}} {{///}} {{.k}} {{reverse}} {{/reverse}} {{unknown}} {{pick::p::q}} {{setvar::k:: {{reverse:: "
-    "{{unknown::"
+    "{{trim}} {{/trim}} {{//}} {{///}} {{.k}} {{reverse}} {{/reverse}} {{unknown}} {{pick::p::q}} {{setvar::k:: "
+    "{{reverse:: {{unknown::"
 )
-OTHERS = (
-    "{{if 1}}",
-    "{{if .k}}",
-    "{{#if 1}}",
-    "{{// c}}",
-    "{{.k = ",
-    "{{$g += ",
-    "{{.k ?? ",
-    "\\{",
-    "😀",
-    "|",
-    "<USER>",
-)
-PIECES = ("{{", "}}", "{", "}", "::", ":", " ", "\n", "x", *OTHERS, *MACROS.split(" "))
+BRACES = ("{{", "}}", "{", "}", "::", ":", " ", "\n", "x", "\\{", "😀", "|", "<USER>")
+PIECES = (
+    *BRACES, *MACROS.split(" "), "{{if 1}}", "{{if .k}}", "{{#if 1}}", "{{// c}}", "{{.k = ", "{{$g += ", "{{.k ?? ",
+)  # fmt: skip
 texts = st.lists(st.sampled_from(PIECES), max_size=25).map("".join)
 NOW = datetime(2024, 3, 9, tzinfo=UTC)
 

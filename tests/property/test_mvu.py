@@ -11,9 +11,8 @@ from tapster.engine.mvu.schema import validate
 BASE = mvu.normalize_variables(
     {"stat_data": {"hp": 10, "bag": ["a", "$__META_EXTENSIBLE__$"], "npc": {"$meta": {"extensible": True}, "m": "x"}}}
 )
-paths = st.sampled_from(
-    [*["hp", "bag", "bag[0]", "bag[9]", "npc", "npc.m", "npc.new", "nope.x", "a.", "[0]"], "", "npc['a b']"]
-)
+KNOWN = ("hp", "bag", "bag[0]", "bag[9]", "npc", "npc.m")
+paths = st.sampled_from([*KNOWN, "npc.new", "nope.x", "a.", "[0]", "", "npc['a b']"])
 values = st.sampled_from(["1", "-2.5", "'t'", "{a: 1}", "[1, 'x']", "null", "`b`", "1 + 1", "'9'", "x", "{", "1e999"])
 calls = st.builds(
     lambda name, path, rest: f"_.{name}('{path}'{''.join(f', {value}' for value in rest)});",
