@@ -1,24 +1,61 @@
-"""Messages and records as the page's templates want them."""
+"""Messages, previews and records as the page's templates want them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from tapster.engine.ecma import Json, is_number
+from tapster.engine.projection import Event, PendingInput, derive_messages, open_turn, replay
 from tapster.engine.trace import message_text
 
 
+def transcript(events: Sequence[Event], own_events: Sequence[Event], *, limit: int | None = None) -> dict[str, Json]:
+    """A conversation: what was said, what waits to be taken up, and how the last turn ended.
+
+    Args:
+        events: the whole history.
+        own_events: the part that isn't inherited from another session.
+        limit: how many of the newest messages are wanted, None for all.
+    """
+    # Read from the events: the agent calls itself idle only a moment after its turn's last event.
+    is_running = open_turn(events) is not None
+    messages = [each for each in messages_of(derive_messages(events)) if not each["is_machinery"]]
+    shown = messages if limit is None else messages[-limit:]
+    pending = replay(PendingInput(), (event.to_json() for event in own_events))
+    return {
+        "next": len(events),
+        "messages": shown,
+        "earlier": len(messages) - len(shown),
+        "queued": [item.text for queue in (pending.next_step, pending.next_turn) for item in queue.items],
+        "isRunning": is_running,
+        "end": None if is_running else last_end(events),
+    }
+
+
 def messages_of(messages: Iterable[Json]) -> list[dict[str, Json]]:
-    """The transcript: people's and models' words, each with its speaker; machinery is marked as such."""
-    shown: list[dict[str, Json]] = []
+    """Messages with their speaker and text; what neither a person nor a model said is marked as machinery."""
+    shown = []
     for message in messages:
-        source = message.get("source") or {}
+        source = message.get("source")
         kind = source.get("kind") if isinstance(source, Mapping) else None
-        role = message["role"]
-        is_machinery = role == "system" or kind not in (None, "user", "model")
-        shown.append(
-            {"id": message.get("id"), "role": role, "text": message_text(message), "is_machinery": is_machinery}
-        )
+        is_machinery = message["role"] == "system" or kind not in (None, "user", "model")
+        shown.append({"role": message["role"], "text": message_text(message), "is_machinery": is_machinery})
     return shown
+
+
+def last_end(events: Sequence[Event]) -> dict[str, Json] | None:
+    """How the last turn ended, None when it ended well or none was."""
+    end = next((event for event in reversed(events) if event.type == "turn/end"), None)
+    if end is None or end.data["reason"]["kind"] == "completed":
+        return None
+    reason = end.data["reason"]
+    error = reason.get("error") or {}
+    return {"kind": reason["kind"], "message": error.get("message"), "code": error.get("code")}
+
+
+def preview_view(preview: Mapping[str, Json]) -> dict[str, Json]:
+    """A preview with its sections named for people."""
+    sections = [labelled(part) for part in preview["sections"]]
+    return {**preview, "sections": sections, "entries": ordered(preview["entries"])}
 
 
 def trace_view(record: Mapping[str, Json]) -> dict[str, Json]:
@@ -36,9 +73,9 @@ def trace_view(record: Mapping[str, Json]) -> dict[str, Json]:
         "model": delivery.get("model"),
         "provider": delivery.get("provider"),
         "historyVerified": delivery.get("historyVerified") is True,
-        "sections": record.get("sections") or [],
-        "contexts": record.get("contexts") or [],
-        "books": audit.get("worldBooks") or [],
+        "sections": [labelled(part) for part in record.get("sections") or []],
+        "contexts": [labelled(part) for part in record.get("contexts") or []],
+        "books": [{**book, "decisions": ordered(book["decisions"])} for book in audit.get("worldBooks") or []],
         "parameters": (audit.get("assembly") or {}).get("callConfig") or {},
         "diagnostics": audit.get("diagnostics") or [],
         "failure": record.get("failure"),
@@ -46,8 +83,26 @@ def trace_view(record: Mapping[str, Json]) -> dict[str, Json]:
     }
 
 
-def time_text(epoch_ms: Json) -> str:
+def ordered(decisions: Iterable[Json]) -> list[Json]:
+    """Decisions with the entries that are in before those that are out."""
+    return sorted(decisions, key=lambda item: item["decision"] != "included")
+
+
+def labelled(part: Mapping[str, Json]) -> dict[str, Json]:
+    """A section with where its text came from: ``origins`` are pairs of a kind and a place in it, each once."""
+    found = {(source.get("kind"), origin_place(source)): None for source in part.get("sources") or []}
+    return {**part, "origins": list(found)}
+
+
+def origin_place(source: Mapping[str, Json]) -> str:
+    """The place in a resource that a text came from."""
+    return str(
+        source.get("identifier") or source.get("entryName") or source.get("entryId") or source.get("field") or ""
+    )
+
+
+def time_text(moment: Json) -> str:
     """A moment in UTC, to the second."""
-    if not is_number(epoch_ms):
+    if not is_number(moment):
         return ""
-    return datetime.fromtimestamp(epoch_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return datetime.fromtimestamp(moment / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -1,32 +1,61 @@
-// Live replies: chunks are shown as they arrive; every durable event refreshes the transcript.
+// The little that the server can't render: the reply as it streams in, keys, and what to do when the server is gone.
 (() => {
-  const root = document.querySelector("[data-session]");
+  const byId = id => document.getElementById(id);
+  const offline = isOffline => { byId("offline").hidden = !isOffline; };
+  document.body.addEventListener("htmx:beforeRequest", () => { byId("notice").replaceChildren(); });
+  document.body.addEventListener("htmx:sendError", () => offline(true));
+  document.body.addEventListener("htmx:afterOnLoad", () => offline(false));
+
+  const root = document.querySelector("[data-stream]");
   if (!root) return;
-  const live = document.getElementById("live");
-  const messages = document.getElementById("messages");
-  const source = new EventSource(`/sessions/${encodeURIComponent(root.dataset.session)}/stream`);
+  const live = byId("live"), said = live.querySelector(".text"), messages = byId("messages"), text = byId("text");
+  // On a small screen the conversation comes first once something is bound.
+  const bindings = byId("bindings-box");
+  bindings.open = !("foldable" in bindings.dataset && matchMedia("(max-width: 52rem)").matches);
   const refresh = () => htmx.trigger(messages, "tapster:refresh");
+  const clear = () => { live.hidden = true; said.textContent = ""; };
+  const source = new EventSource(root.dataset.stream);
+  let isInterrupted = false;
+  source.addEventListener("open", () => {
+    offline(false);
+    if (isInterrupted && !live.hidden) said.append(" … ");
+    isInterrupted = false;
+  });
+  source.addEventListener("error", () => {
+    isInterrupted = true;
+    // Closed for good: the server refused. Otherwise the browser connects again by itself and says where it was.
+    if (source.readyState === EventSource.CLOSED) offline(true);
+  });
   source.addEventListener("chunk", event => {
     const { chunk } = JSON.parse(event.data);
     if (chunk.type !== "text-delta") return;
     live.hidden = false;
-    live.textContent += chunk.text;
+    said.append(chunk.text);
   });
+  const shown = new Set(["user/message", "assistant/message", "assistant/attempt", "agent/inbox/spliced", "turn/start", "turn/end"]);
+  let stored = 0;
   source.addEventListener("event", event => {
     const { type } = JSON.parse(event.data);
-    if (type === "assistant/message" || type === "turn/end") {
-      live.hidden = true;
-      live.textContent = "";
-    }
-    if (type === "user/message" || type === "assistant/message" || type === "turn/end") refresh();
+    if (type === "assistant/message") stored = said.textContent.length;
+    if (type === "assistant/attempt") clear();
+    if (shown.has(type)) refresh();
   });
-  const text = document.getElementById("text");
-  document.getElementById("chat").addEventListener("htmx:afterRequest", event => {
-    if (event.detail.successful && event.detail.elt.id === "chat") text.value = "";
+  source.addEventListener("reset", () => location.reload());
+  // The streamed copy goes when the durable one is there, in the same step: nothing flickers, nothing is there twice.
+  messages.addEventListener("htmx:afterSwap", () => {
+    if (stored) said.textContent = said.textContent.slice(stored);
+    stored = 0;
+    live.hidden = !said.textContent;
   });
-  // What the server refused is shown in place of the transcript's message.
-  document.body.addEventListener("htmx:responseError", event => {
-    const page = new DOMParser().parseFromString(event.detail.xhr.responseText, "text/html");
-    alert(page.querySelector("main")?.textContent.trim() || event.detail.xhr.statusText);
+
+  const form = byId("chat");
+  form.addEventListener("htmx:afterRequest", event => {
+    const { elt, successful, requestConfig } = event.detail;
+    if (elt === form && successful && requestConfig.formData.get("text") === text.value) text.value = "";
+  });
+  text.addEventListener("keydown", event => {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.isComposing) return;
+    event.preventDefault();
+    form.requestSubmit(byId("send"));
   });
 })();
