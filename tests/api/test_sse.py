@@ -90,7 +90,8 @@ async def test_a_cancelled_stream_unsubscribes(autojump_clock: trio.testing.Mock
 
 
 @pytest.mark.parametrize(
-    ("value", "seq"), [("0", 0), ("41", 41), ("-1", None), ("x", None), ("", None), (None, None), ("9" * 20, None)]
+    ("value", "seq"),
+    [("0", 0), ("41", 41), ("-1", -1), ("-2", None), ("x", None), ("", None), (None, None), ("9" * 20, None)],
 )
 def test_last_event_id(value: str | None, seq: int | None) -> None:
     assert last_event_id(value) == seq

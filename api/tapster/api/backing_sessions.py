@@ -8,9 +8,11 @@ import attrs
 from tapster.actors.hosts.embedded import AgentHandle, LiveChunk, Subscription
 from tapster.actors.session.embedded import embedded_key
 from tapster.actors.tapster import Tapster
+from tapster.engine.activation.explanations import Language
 from tapster.engine.ecma import Json
 from tapster.engine.projection import SessionHeader, derive_messages
 
+from .explained import explain_assembled
 from .ports import Notice
 from .shown import preview_json
 
@@ -91,6 +93,11 @@ class SessionsPort:
         assembled = await self.tapster.preview(session_id, draft)
         return preview_json(assembled)
 
+    async def explain(self, session_id: str, draft: str | None, language: Language) -> Json:
+        """Why each prompt and entry would be in the next request or not."""
+        assembled = await self.tapster.preview(session_id, draft)
+        return await self.tapster.ports.threads.run(explain_assembled, assembled, language)
+
     async def active(self, session_id: str) -> Json:
         """What the session would send now, without text and without claimed input."""
         snapshot = (await self.tapster.preview(session_id)).snapshot
@@ -109,7 +116,11 @@ class SessionsPort:
     async def subscribe(self, session_id: str, after: int | None) -> "LiveEvents":
         """The session's events from now on, those after a seq first."""
         handle = await self.tapster.open_session(session_id)
-        return LiveEvents(await handle.subscribe(after), -1 if after is None else after)
+        agent = self.tapster.host.agent(session_id)
+        # Read before subscribing: what comes in between is then at most sent twice to one who connects again.
+        events = () if agent is None else agent.log.events
+        last = events[-1].seq if events else -1
+        return LiveEvents(await handle.subscribe(after), last if after is None else after)
 
     def _shown(self, header: SessionHeader) -> Json:
         agent = self.tapster.host.agent(header.id)

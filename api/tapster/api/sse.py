@@ -24,6 +24,7 @@ SLOTS: Final = 256
 KEPT: Final = 1024
 KEEP_ALIVE_S: Final = 15.0
 MAX_ID_DIGITS: Final = 16
+BEFORE_FIRST: Final = "-1"
 RESET_EVENT: Final = "reset"
 CONTENT_TYPE: Final = "text/event-stream; charset=utf-8"
 CONNECTED: Final = b": connected\n\n"
@@ -175,6 +176,8 @@ def frame(notice: Notice) -> bytes:
 
 
 def last_event_id(value: str | None) -> int | None:
-    """The seq of a ``Last-Event-ID`` header, None when it isn't one."""
+    """The seq of a ``Last-Event-ID`` header, None when it isn't one; -1 is the place before the first event."""
+    if value == BEFORE_FIRST:
+        return -1
     is_number = value is not None and value.isascii() and value.isdigit() and len(value) < MAX_ID_DIGITS
     return int(value) if value is not None and is_number else None

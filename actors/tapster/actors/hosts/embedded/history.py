@@ -6,6 +6,7 @@ An event exists from the moment it is appended; ``flush`` returns once it is on 
 Source: spec/dsh_host §2 "Ordering guarantees", §5.
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, final
 
@@ -38,7 +39,7 @@ LiveItem: TypeAlias = Event | LiveChunk
 class Subscription:
     """What one reader gets: the backlog it asked for, then everything live, until it falls behind."""
 
-    backlog: tuple[Event, ...]
+    backlog: deque[Event]
     _receive: trio.MemoryReceiveChannel[LiveItem]
     _leave: Callable[[], None]
 
@@ -49,9 +50,8 @@ class Subscription:
             trio.EndOfChannel: the session closed, or this reader was too slow; ask again after the last seq.
         """
         if self.backlog:
-            event, self.backlog = self.backlog[0], self.backlog[1:]
             await trio.lowlevel.checkpoint()
-            return event
+            return self.backlog.popleft()
         return await self._receive.receive()
 
     def close(self) -> None:
@@ -159,7 +159,7 @@ class LiveLog:
         """Everything from now on, after the events later than seq ``after`` if one is given."""
         send, receive = trio.open_memory_channel[LiveItem](limits.HOST_SUBSCRIBER_SLOTS)
         self._subscribers.append(send)
-        backlog = () if after is None else tuple(self.events[after + 1 :])
+        backlog = deque[Event]() if after is None else deque(self.events[after + 1 :])
         return Subscription(backlog, receive, lambda: self._forget(send))
 
     def send(self, item: LiveItem) -> None:
