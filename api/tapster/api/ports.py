@@ -11,6 +11,7 @@ from typing import Literal, Protocol, TypeAlias
 import attrs
 
 from tapster.actors.contract import AuditReading, RpReading
+from tapster.engine.activation.explanations import Language
 from tapster.engine.ecma import Json
 from tapster.engine.policy import RequestResult, Selection
 from tapster.engine.trace import History, TraceSources
@@ -212,6 +213,9 @@ class Sessions(Protocol):
     async def cancel(self, session_id: str, *, keep_inbox: bool) -> None: ...
     async def preview(self, session_id: str, draft: str | None) -> Json:
         """What would be sent now: sections with text, messages, entries with reasons; nothing is recorded."""
+
+    async def explain(self, session_id: str, draft: str | None, language: Language) -> Json:
+        """Why each prompt and entry would be in the next request or not; nothing is recorded."""
 
     async def subscribe(self, session_id: str, after: int | None) -> AbstractContextManager[Events]:
         """Events from now on, those after a seq first; subscribed until the block ends."""

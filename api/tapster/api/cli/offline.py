@@ -91,25 +91,38 @@ def read(files: Files) -> Material:
 
 def assemble(material: Material, *, message: str | None, user_name: str | None, seed: str) -> Json:
     """The assembly as JSON: sections, messages, entries with reasons, diagnostics, call config."""
-    messages = () if material.chat is None else tuple(item for item in material.chat.messages if not item.is_hidden)
-    history = tuple(
-        HistoryMessage(None, "user" if item.is_user else "assistant", item.text, "user" if item.is_user else None)
-        for item in messages
-    )
+    done = computed(material, message=message, user_name=user_name, seed=seed)
+    sent = [{"role": item.role, "content": item.text} for item in _history(material)]
+    if message is not None:
+        sent.append({"role": "user", "content": message})
+    return _result(done, sent, material.notes)
+
+
+def computed(material: Material, *, message: str | None, user_name: str | None, seed: str) -> Computed:
+    """What a session with these files bound would compute.
+
+    Raises:
+        ProfileTooLarge: preset, card and persona alone are over the byte budget.
+    """
     frozen = FrozenInput(
         "assemble",
         PendingInput(),
-        history,
+        _history(material),
         material.bound,
         RollSeed(seed, 0, 0),
         {"user": user_name} if user_name else {},
         draft=message,
     )
-    computed = compute(frozen, open_regex_engine())
-    sent = [{"role": item.role, "content": item.text} for item in history]
-    if message is not None:
-        sent.append({"role": "user", "content": message})
-    return _result(computed, sent, material.notes)
+    return compute(frozen, open_regex_engine())
+
+
+def _history(material: Material) -> tuple[HistoryMessage, ...]:
+    messages = () if material.chat is None else material.chat.messages
+    return tuple(
+        HistoryMessage(None, "user" if item.is_user else "assistant", item.text, "user" if item.is_user else None)
+        for item in messages
+        if not item.is_hidden
+    )
 
 
 def describe(result: Json) -> Iterator[str]:

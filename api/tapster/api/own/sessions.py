@@ -1,11 +1,13 @@
 """Sessions over HTTP: list, create, read, send, cancel, preview, live events."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 from quart import Response
 
 from tapster.api.answers import Answer
 from tapster.api.sse import last_event_id, stream_response
+from tapster.engine.activation.explanations import Language
 from tapster.engine.ecma import Json
 from tapster.engine.errors import RequestError
 
@@ -15,6 +17,7 @@ ROUTES: list[OwnRoute] = []
 LIMIT = 256 * 1024
 MAX_TEXT = 200_000
 MODES: dict[Json, Literal["followup", "steer", "send"]] = {"followup": "followup", "steer": "steer", "send": "send"}
+LANGUAGES: dict[Json, Language] = {"en": "en", "zh": "zh"}
 
 
 @own_route(ROUTES, "GET", "/sessions", "All sessions, newest first", "sessions")
@@ -63,10 +66,23 @@ async def cancel_turn(call: OwnCall) -> Answer:
     ROUTES, "POST", "/sessions/:sessionId/preview", "What would be sent now: `{draft?}`", "sessions", limit=LIMIT
 )
 async def preview(call: OwnCall) -> Answer:
-    draft = call.body.get("draft")
-    if draft is not None and (not isinstance(draft, str) or len(draft) > MAX_TEXT):
-        raise RequestError(f"draft must be a string of at most {MAX_TEXT} characters, or be left out")
-    return Answer({"preview": await call.tapster.sessions.preview(call.ids[0], draft)})
+    return Answer({"preview": await call.tapster.sessions.preview(call.ids[0], _draft(call.body))})
+
+
+@own_route(
+    ROUTES,
+    "POST",
+    "/sessions/:sessionId/explain",
+    "Why each prompt and entry is in or out: `{draft?, lang?}`",
+    "sessions",
+    limit=LIMIT,
+)
+async def explain(call: OwnCall) -> Answer:
+    language = call.body.get("lang", "en")
+    if language not in LANGUAGES:
+        raise RequestError("lang must be en or zh, or be left out")
+    draft = _draft(call.body)
+    return Answer({"explanation": await call.tapster.sessions.explain(call.ids[0], draft, LANGUAGES[language])})
 
 
 @own_route(
@@ -82,3 +98,10 @@ async def events(call: OwnCall) -> Response:
     # Opened and subscribed before the stream begins, so that what goes wrong is still a refusal.
     source = await call.tapster.sessions.subscribe(call.ids[0], after)
     return stream_response(lambda: source)
+
+
+def _draft(body: Mapping[str, Json]) -> str | None:
+    draft = body.get("draft")
+    if draft is not None and (not isinstance(draft, str) or len(draft) > MAX_TEXT):
+        raise RequestError(f"draft must be a string of at most {MAX_TEXT} characters, or be left out")
+    return draft

@@ -1,0 +1,46 @@
+"""The command line as a person uses it, over a data folder of the test's own."""
+
+import json
+import os
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import attrs
+from click.testing import CliRunner, Result
+
+from tapster.api.cli.main import group
+
+SAMPLE = Path(str(resources.files("tapster.api.sample")))
+PRESET = str(SAMPLE / "evening.preset.json")
+CARD = str(SAMPLE / "mira.card.png")
+WORLD = str(SAMPLE / "greywater.world.json")
+PERSONA = str(SAMPLE / "traveller.persona.json")
+
+
+@attrs.frozen
+class Cli:
+    """Runs commands; what isn't a declared refusal fails the test."""
+
+    home: Path
+
+    def run(self, *arguments: str, code: int = 0, typed: str | None = None) -> str:
+        """What a command prints (standard error too), after its exit code was checked."""
+        result = self.invoke(arguments, typed)
+        assert result.exit_code == code, result.output
+        assert "Traceback" not in result.output
+        return result.output
+
+    def json(self, *arguments: str, code: int = 0, typed: str | None = None) -> Any:
+        """What a command prints as JSON."""
+        result = self.invoke((*arguments, "--json"), typed)
+        assert result.exit_code == code, result.output
+        return json.loads(result.stdout)
+
+    def invoke(self, arguments: Sequence[str], typed: str | None = None) -> Result:
+        """The whole result; an error that isn't declared is raised here."""
+        others = {name: None for name in os.environ if name.startswith("TAPSTER_")}
+        own = {"HOME": str(self.home), "XDG_CONFIG_HOME": str(self.home), "TAPSTER_DATA_DIR": str(self.home / "data")}
+        runner = CliRunner(env={**others, **own})
+        return runner.invoke(group, list(arguments), input=typed, prog_name="tapster", catch_exceptions=False)
