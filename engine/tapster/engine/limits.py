@@ -245,3 +245,4 @@ REGEX_REQUEST_BUDGET_MS = 500
 """CPU milliseconds of all time-limited patterns of one request together."""
 REGEX_REMEMBERED_OFFENDERS = 1024
 REGEX_OFFENDER_SECONDS = 600
+MVU_OPERATION_UNITS = 200

@@ -14,6 +14,9 @@ from .initial import merge_initial as merge_initial
 from .paths import parse_path as parse_path
 from .paths import parse_pointer as parse_pointer
 from .paths import read_path as read_path
+from .shelf import Decision as Decision
+from .shelf import MvuEditRefused as MvuEditRefused
+from .shelf import VariableResource as VariableResource
 from .state import Reply as Reply
 from .state import VariableHistory as VariableHistory
 from .state import Version as Version

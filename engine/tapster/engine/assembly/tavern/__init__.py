@@ -1,5 +1,9 @@
 """Tavern's sources for the assembler, and the text parser behind them."""
 
+from .memory import TemplateAccess as TemplateAccess
+from .memory import VariableAccess as VariableAccess
+from .memory import templates_source as templates_source
+from .memory import variables_source as variables_source
 from .sources import after_tavern_assembly as after_tavern_assembly
 from .sources import register_tavern_sources as register_tavern_sources
 from .sources import tavern_sources as tavern_sources
