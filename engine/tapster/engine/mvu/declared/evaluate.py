@@ -14,7 +14,7 @@ from tapster.engine.ecma import number_text, to_number, trim
 from tapster.engine.limits import MVU_MAX_BYTES, MVU_SCHEMA_STEPS
 from tapster.engine.mvu.errors import MvuError
 
-from .parse import (
+from .nodes import (
     Arrow,
     Called,
     Expression,

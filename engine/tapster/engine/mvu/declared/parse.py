@@ -7,134 +7,29 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-import attrs
+from tapster.engine.limits import MVU_SCHEMA_DEPTH
 
-from tapster.engine.limits import MVU_SCHEMA_DEPTH, MVU_SCHEMA_SOURCE_UNITS
-from tapster.engine.mvu.errors import MvuError
+from .nodes import (
+    Arrow,
+    Called,
+    Expression,
+    ListLiteral,
+    Literal,
+    Member,
+    Name,
+    ObjectLiteral,
+    Operation,
+    Pattern,
+    Script,
+    unsupported,
+)
+from .tokens import Token, number_of, tokenize, unquoted
 
 Json: TypeAlias = Any
-_SKIP = re.compile(r"(?:\s+|//[^\n]*|/\*.*?\*/)+", re.DOTALL)
-_NUMBER = re.compile(r"(?:0x[0-9a-fA-F]+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)")
-_NAME = re.compile(r"[A-Za-z_$\u0080-\uffff][\w$\u0080-\uffff]*")
-_STRING = re.compile(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"|`(?:[^`\\$]|\\.|\$(?!\{))*`", re.DOTALL)
-_REGEX = re.compile(r"/((?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+)/([a-z]*)")
-_PUNCTUATION = re.compile(r"=>|\.\.\.|\?\.|===|!==|==|!=|<=|>=|&&|\|\||\?\?|[-+*/%<>=!?:;,.(){}\[\]]")
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0"}
 _LEVELS: tuple[tuple[str, ...], ...] = (
     ("??", "||"), ("&&",), ("===", "!==", "==", "!="), ("<", ">", "<=", ">="), ("+", "-"), ("*", "/", "%"),
 )  # fmt: skip
 _WORDS: Mapping[str, Json] = {"true": True, "false": False, "null": None, "undefined": None}
-
-
-@attrs.frozen
-class Literal:
-    value: Json
-
-
-@attrs.frozen
-class Pattern:
-    """A regular expression."""
-
-    source: str
-    flags: str
-
-
-@attrs.frozen
-class Name:
-    name: str
-
-
-@attrs.frozen
-class Member:
-    of: "Expression"
-    key: "Expression"
-
-
-@attrs.frozen
-class Called:
-    function: "Expression"
-    arguments: "tuple[Expression, ...]"
-
-
-@attrs.frozen
-class ObjectLiteral:
-    """Pairs of key and value; a None key spreads the value."""
-
-    members: "tuple[tuple[Expression | None, Expression], ...]"
-
-
-@attrs.frozen
-class ListLiteral:
-    items: "tuple[Expression, ...]"
-
-
-@attrs.frozen
-class Operation:
-    operator: str
-    operands: "tuple[Expression, ...]"
-
-
-@attrs.frozen
-class Arrow:
-    """``parameters`` are names, or objects of key → name for destructuring."""
-
-    parameters: tuple[str | Mapping[str, str], ...]
-    body: "Expression"
-
-
-Expression: TypeAlias = Literal | Pattern | Name | Member | Called | ObjectLiteral | ListLiteral | Operation | Arrow
-
-
-@attrs.frozen
-class Script:
-    """The constants of a schema script, and the expression that is its schema."""
-
-    constants: tuple[tuple[str, Expression], ...]
-    schema: Expression
-
-
-def unsupported(what: str) -> MvuError:
-    return MvuError("MVU_SCHEMA_CODE", f"the declared schema can't be read: {what}")
-
-
-@attrs.frozen
-class Token:
-    kind: str
-    text: str
-    offset: int
-
-
-def tokenize(source: str) -> list[Token]:
-    """The tokens of a script.
-
-    Raises:
-        MvuError: ``MVU_SCHEMA_CODE``.
-    """
-    if len(source) > MVU_SCHEMA_SOURCE_UNITS:
-        raise unsupported(f"it is longer than {MVU_SCHEMA_SOURCE_UNITS} characters")
-    tokens: list[Token] = []
-    position = 0
-    while position < len(source):
-        skip = _SKIP.match(source, position)
-        if skip is not None:
-            position = skip.end()
-            continue
-        for kind, pattern in _token_kinds(tokens):
-            match = pattern.match(source, position)
-            if match is not None:
-                tokens.append(Token(kind, match[0], position))
-                position = match.end()
-                break
-        else:
-            raise unsupported(f"{source[position : position + 20]!r} is not understood")
-    tokens.append(Token("end", "", position))
-    return tokens
-
-
-def _token_kinds(before: list[Token]) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    kinds = (("string", _STRING), ("number", _NUMBER), ("name", _NAME), ("punctuation", _PUNCTUATION))
-    value_ended = bool(before) and (before[-1].kind in ("name", "number", "string") or before[-1].text in (")", "]"))
-    return kinds if value_ended else (("regex", _REGEX), *kinds)
 
 
 class _Reader:
@@ -347,10 +242,10 @@ class _Reader:
         token = self.token
         if token.kind == "string":
             self.position += 1
-            return Literal(_unquoted(token.text))
+            return Literal(unquoted(token.text))
         if token.kind == "number":
             self.position += 1
-            return Literal(_number(token.text))
+            return Literal(number_of(token.text))
         if token.kind == "regex":
             self.position += 1
             end = token.text.rindex("/")
@@ -390,27 +285,11 @@ class _Reader:
         if token.kind not in ("string", "number", "name"):
             raise unsupported(f"a key is expected at character {token.offset}")
         self.position += 1
-        key = _unquoted(token.text) if token.kind == "string" else token.text
+        key = unquoted(token.text) if token.kind == "string" else token.text
         if token.kind == "name" and not self.at(":"):
             return Literal(key), Name(key)
         self.need(":")
         return Literal(key), self.expression()
-
-
-def _unquoted(text: str) -> str:
-    return re.sub(
-        r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))",
-        lambda match: chr(int(match[1] or match[2], 16)) if match[1] or match[2] else _ESCAPES.get(match[3], match[3]),
-        text[1:-1],
-        flags=re.DOTALL,
-    )
-
-
-def _number(text: str) -> float:
-    if text.lower().startswith("0x"):
-        return int(text, 16)
-    value = float(text)
-    return int(value) if value.is_integer() and abs(value) < 2**53 else value
 
 
 def parse_script(source: str) -> Script:

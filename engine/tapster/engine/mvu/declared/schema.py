@@ -16,7 +16,8 @@ from tapster.engine.mvu.variables import SchemaCheck
 from tapster.engine.text.re2_translation import translate
 
 from .evaluate import GLOBALS, UNDEFINED, Function, Scope, Steps, as_number, as_string, call, evaluate, tidy, truthy
-from .parse import Pattern, Script, parse_script, unsupported
+from .nodes import Pattern, Script, unsupported
+from .parse import parse_script
 
 Json: TypeAlias = Any
 Parse: TypeAlias = Callable[[Json, "Steps"], Json]
