@@ -333,7 +333,7 @@ def run_sequence(given: Json) -> Json:
     for step in given["steps"]:
         merged = {**{key: value for key, value in given.items() if key != "steps"}, **step}
         result = assemble(merged, carried)
-        carried = Carried(result.snapshots, result.node_hashes())
+        carried = Carried(result.snapshots, result.marks())
         native_ids = {message["id"] for message in merged.get("native", [])}
         steps.append(
             {

@@ -13,7 +13,7 @@ import attrs
 import trio
 
 from tapster.engine.errors import TapsterError
-from tapster.runtime import Threads, bounded_shield
+from tapster.runtime import Threads
 
 from .errors import SourceDeaf, SourceFailed, SourceGone, SourceTimeout
 
@@ -50,36 +50,27 @@ class Home:
     last_error: str | None = None
     _running: set["Call"] = attrs.field(factory=set)
 
-    async def ask(
-        self, function: Callable[..., object], *arguments: object, refusing: Callable[[], None] = lambda: None
-    ) -> object:
-        """Run a function of the source here and wait for its answer.
+    def start(self, function: Callable[..., object], arguments: tuple[object, ...], wake: Callable[[], None]) -> "Call":
+        """Start a function of the source here.
 
         Args:
             function: a function of the source.
             arguments: what it is called with.
-            refusing: called as soon as it is clear that no answer will count, before the call's end is waited for.
+            wake: called when the call has ended or no answer will count any more.
 
         Raises:
-            TapsterError: what the source raised, or one of ``SourceFailed``, ``SourceTimeout``, ``SourceDeaf``,
-                ``SourceGone``.
-
-        Cancellation: cancels the call and waits until it has ended, at most ``GRACE_S``.
+            SourceGone: the registration has ended.
+            SourceDeaf: an earlier call still hasn't ended.
         """
         if not self.is_open:
             raise SourceGone(self.source_id, f"the source {self.source_id} was unregistered")
         if self.strays:
             raise SourceDeaf(self.source_id, f"{self.source_id} still hasn't ended an earlier call that was cancelled")
-        call = Call(self)
+        call = Call(self, wake, trio.current_time() + self.deadline_s)
         self.calls += 1
         self._running.add(call)
         self._nursery.start_soon(call.run, function, arguments, name=f"source {self.source_id}")
-        try:
-            return await call.answer(refusing)
-        except TapsterError as error:
-            self.failures += 1
-            self.last_error = error.code
-            raise
+        return call
 
     def close(self) -> None:
         """Take no more calls and cancel those that run; the requests waiting for them are refused."""
@@ -108,16 +99,24 @@ class Home:
 
 @attrs.define(eq=False)
 class Call:
-    """One call of one source: a task in its home, and a request that waits for it."""
+    """One call of one source: a task in its home, for a request that waits elsewhere.
+
+    Attributes:
+        deadline: when it is late, on trio's clock.
+        is_ended: whether its task is over.
+        is_stray: whether its request gave up on it.
+    """
 
     home: Home
+    _wake: Callable[[], None]
+    deadline: float
+    is_ended: bool = False
     is_stray: bool = False
+    _is_late: bool = False
+    _is_withdrawn: bool = False
     _scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
-    _wake: trio.Event = attrs.field(factory=trio.Event)
-    _ended: trio.Event = attrs.field(factory=trio.Event)
     _value: object = None
     _has_value: bool = False
-    _is_withdrawn: bool = False
     _error: Exception | None = None
 
     async def run(self, function: Callable[..., object], arguments: tuple[object, ...]) -> None:
@@ -129,9 +128,9 @@ class Call:
         except Exception as error:  # noqa: BLE001 - it belongs to the request that waits; the home must live on
             self._error = error
         finally:
+            self.is_ended = True
             self.home.ended(self)
-            self._ended.set()
-            self._wake.set()
+            self._wake()
 
     async def _perform(self, function: Callable[..., object], arguments: tuple[object, ...]) -> object:
         if inspect.iscoroutinefunction(function) or self.home.threads is None:
@@ -140,50 +139,58 @@ class Call:
             answer = await self.home.threads.run(_call, function, arguments, abandon_on_cancel=True)
         return await answer if isinstance(answer, Awaitable) else answer
 
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether no answer of it can count any more."""
+        return self._is_late or self._is_withdrawn
+
     def withdraw(self) -> None:
-        """Cancel the call because its source goes, and let its request know."""
-        self._is_withdrawn = not self._ended.is_set()
+        """Cancel it because its source goes, and let its request know."""
+        self._is_withdrawn = not self.is_ended
         self._scope.cancel(reason="the source was unregistered")
-        self._wake.set()
+        self._wake()
 
-    async def answer(self, refusing: Callable[[], None]) -> object:
-        """Wait for the call to end, by its deadline."""
-        try:
-            with trio.move_on_after(self.home.deadline_s) as waiting:
-                await self._wake.wait()
-        except trio.Cancelled:
-            self._scope.cancel(reason="the request was cancelled")
-            await self._wait_for_end()  # noqa: ASYNC102 - shielded inside, for at most GRACE_S
-            raise
-        if waiting.cancelled_caught:
+    def expire(self, now: float) -> None:
+        """Cancel it if its deadline has passed."""
+        if now >= self.deadline and not self.is_ended:
+            self._is_late = True
             self._scope.cancel(reason="the deadline passed")
-        if waiting.cancelled_caught or self._is_withdrawn:
-            refusing()
-        await self._wait_for_end()
-        return self._outcome(is_late=waiting.cancelled_caught)
 
-    async def _wait_for_end(self) -> None:
-        if not self._ended.is_set():
-            with bounded_shield(GRACE_S):
-                await self._ended.wait()
-        if not self._ended.is_set():
+    def cancel(self) -> None:
+        """Cancel it because its request is over."""
+        self._scope.cancel(reason="the request is over")
+
+    def give_up(self) -> None:
+        """Count it as stray: it was cancelled and goes on."""
+        if not self.is_ended and not self.is_stray:
             self.is_stray = True
             self.home.strays += 1
 
-    def _outcome(self, *, is_late: bool) -> object:
+    def outcome(self) -> object:
+        """What the source answered, once it has ended or was given up.
+
+        Raises:
+            TapsterError: what the source raised, or one of ``SourceFailed``, ``SourceTimeout``, ``SourceDeaf``,
+                ``SourceGone``.
+        """
+        if self._has_value and not self.is_hopeless:
+            return self._value
+        error = self._failure()
+        self.home.failures += 1
+        self.home.last_error = error.code
+        raise error from (None if error is self._error else self._error)
+
+    def _failure(self) -> TapsterError:
         source_id = self.home.source_id
         if self.is_stray:
-            raise SourceDeaf(source_id, f"{source_id} didn't end within {GRACE_S:g} s of being cancelled")
-        if is_late:
-            message = f"{source_id} didn't answer within {self.home.deadline_s:g} s"
-            raise SourceTimeout(source_id, message) from self._error
-        if self._has_value and not self._is_withdrawn:
-            return self._value
+            return SourceDeaf(source_id, f"{source_id} didn't end within {GRACE_S:g} s of being cancelled")
+        if self._is_late:
+            return SourceTimeout(source_id, f"{source_id} didn't answer within {self.home.deadline_s:g} s")
         if self._error is None or self._is_withdrawn:
-            raise SourceGone(source_id, f"the source {source_id} was unregistered") from self._error
+            return SourceGone(source_id, f"the source {source_id} was unregistered")
         if isinstance(self._error, TapsterError):
-            raise self._error
-        raise SourceFailed(source_id, f"{source_id} failed with {type(self._error).__name__}") from self._error
+            return self._error
+        return SourceFailed(source_id, f"{source_id} failed with {type(self._error).__name__}")
 
 
 def _call(function: Callable[..., object], arguments: tuple[object, ...]) -> object:

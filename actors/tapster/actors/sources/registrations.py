@@ -10,13 +10,13 @@ from typing import TypeVar
 import attrs
 import trio
 
-from tapster.engine.assembly import SourceRegistry, StrategyRegistry
+from tapster.engine.assembly import Registration, SourceRegistry, StrategyRegistry
 from tapster.engine.errors import TapsterError
 from tapster.runtime import Threads, Watched
 
 from .errors import SourceFailed
 from .home import Home, SourceStatistics
-from .interface import deadline_of, definition_of
+from .interface import SOURCE_DEADLINE_S, deadline_of, definition_of
 
 T = TypeVar("T")
 Disposer = Callable[[], None]
@@ -102,6 +102,11 @@ class Sources:
             self._publish()
 
         return home, dispose
+
+    def home_for(self, registration: Registration) -> Home:
+        """A place for a call of a source of Tapster's own."""
+        definition = registration.definition
+        return Home(definition.id, definition.plugin_id, SOURCE_DEADLINE_S, self.threads, self._nursery)
 
     def _publish(self) -> None:
         self.revision.set(self.registry.generation + self.strategies.generation)

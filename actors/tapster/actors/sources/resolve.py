@@ -4,7 +4,7 @@ Source: spec/assembler §6, §20; design §4 rules 4, 12, 16.
 """
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import attrs
 import trio
@@ -25,8 +25,10 @@ from tapster.engine.assembly import (
 )
 from tapster.engine.ecma import Json
 from tapster.engine.errors import TapsterError
+from tapster.runtime import bounded_shield
 
 from .errors import SourceFailed, SourceTimeout
+from .home import GRACE_S, Call
 from .registrations import Bound, Sources
 
 PLACE_DEADLINE_S = 20.0
@@ -55,7 +57,7 @@ async def assemble(
     Args:
         sources: the registered sources; the request keeps the set it starts with.
         context: the frozen context.
-        carried: snapshots and node hashes of the session's last request.
+        carried: snapshots and node marks of the session's last request.
         lease: checked after the last source, and again in the same step as the return.
         after: runs last, over the finished request.
         max_bytes: limit for the JSON of contributed messages.
@@ -85,55 +87,145 @@ async def assemble(
     return result
 
 
+SMALL_OUTPUT = 64 * limits.KIB
+"""Outputs up to about so many characters are checked on the loop; a thread would cost more than the check."""
+
+
 @attrs.define(eq=False)
 class _Resolution:
-    """The calls of one request."""
+    """The calls of one request, watched by the request's own task."""
 
     sources: Sources
     plan: Plan
     _outputs: dict[int, Output] = attrs.field(factory=dict)
+    _running: dict[int, Call] = attrs.field(factory=dict)
+    _waiting: dict[int, Job] = attrs.field(factory=dict)
     _failures: dict[int, TapsterError] = attrs.field(factory=dict)
-    _done: list[trio.Event] = attrs.field(factory=list)
+    _changed: trio.Event = attrs.field(factory=trio.Event)
 
     async def run(self) -> list[Output]:
         """One output a job, in job order."""
-        self._done = [trio.Event() for _ in self.plan.jobs]
-        async with trio.open_nursery(strict_exception_groups=True) as nursery:
-            for job in self.plan.jobs:
-                nursery.start_soon(self._run_job, job, nursery.cancel_scope, name=f"resolve {job.rule.id}")
+        self._waiting = {job.index: job for job in self.plan.jobs}
+        try:
+            await trio.lowlevel.checkpoint()
+            self._start_ready()
+            while self._running and not self._is_refused():
+                await self._wait_for_change()
+                await self._take_answers()
+        finally:
+            await self._end_calls()  # noqa: ASYNC102 - shielded inside, for at most GRACE_S
+        for index, call in self._running.items():
+            if call.is_hopeless:
+                self._note_failure(index, call)
         if self._failures:
+            # A source that was cancelled along with its request failed because of that, not the other way round.
+            await trio.lowlevel.checkpoint_if_cancelled()
             raise self._failures[min(self._failures)]
         return [self._outputs[job.index] for job in self.plan.jobs]
 
-    async def _run_job(self, job: Job, scope: trio.CancelScope) -> None:
-        try:
-            for index in job.after:
-                await self._done[index].wait()
-            self._outputs[job.index] = await self._resolve(job, scope)
-        except TapsterError as error:
-            self._failures[job.index] = error
-            scope.cancel(reason=f"{job.source_id} failed")
-        else:
-            self._done[job.index].set()
+    def _is_refused(self) -> bool:
+        return bool(self._failures) or any(call.is_hopeless for call in self._running.values())
 
-    async def _resolve(self, job: Job, scope: trio.CancelScope) -> Output:
+    async def _wait_for_change(self) -> None:
+        with trio.move_on_at(min(call.deadline for call in self._running.values())):
+            await self._changed.wait()
+        self._changed = trio.Event()
+        now = trio.current_time()
+        for call in self._running.values():
+            call.expire(now)
+
+    async def _take_answers(self) -> None:
+        ended = [index for index, call in sorted(self._running.items()) if call.is_ended and not call.is_hopeless]
+        for index in ended:
+            call = self._running.pop(index)
+            try:
+                self._outputs[index] = await self._accept(self.plan.jobs[index], call.outcome())
+            except TapsterError as error:
+                self._failures[index] = error
+        if ended and not self._is_refused():
+            self._start_ready()
+
+    def _note_failure(self, index: int, call: Call) -> None:
+        try:
+            call.outcome()
+        except TapsterError as error:
+            self._failures[index] = error
+
+    def _start_ready(self) -> None:
+        """Start every job whose dependencies have their outputs; Tapster's own sources answer on the spot."""
+        is_ready = True
+        while is_ready and not self._failures:
+            is_ready = False
+            for job in list(self._waiting.values()):
+                if all(index in self._outputs for index in job.after):
+                    del self._waiting[job.index]
+                    is_ready = self._start(job) or is_ready
+
+    def _start(self, job: Job) -> bool:
+        """Start a job; True when its output is there already."""
         definition = job.registration.definition
         function = definition.resolve if job.mode == "module" else definition.parse_text
-        if isinstance(function, Bound):
-
-            def refusing() -> None:
-                scope.cancel(reason=f"{job.source_id} gives no answer")
-
-            raw = await function.home.ask(function.function, self.plan.context, job.rule, refusing=refusing)
-            return await self.sources.run(lambda: accept_output(job, raw))
-        return accept_output(job, await self._ask_inside(job))
-
-    async def _ask_inside(self, job: Job) -> object:
-        """Ask a source of Tapster's own, which needs no home and no thread."""
         try:
-            answer = ask(job, self.plan.context)
-            return await answer if inspect.isawaitable(answer) else answer
+            if isinstance(function, Bound):
+                arguments = (self.plan.context, job.rule)
+                self._running[job.index] = function.home.start(function.function, arguments, self._wake)
+                return False
+            answer = self._ask_own(job)
+            if inspect.isawaitable(answer):
+                home = self.sources.home_for(job.registration)
+                self._running[job.index] = home.start(_await, (answer,), self._wake)
+                return False
+            self._outputs[job.index] = accept_output(job, answer)
+        except TapsterError as error:
+            self._failures[job.index] = error
+            return False
+        return True
+
+    def _ask_own(self, job: Job) -> object:
+        """Ask a source of Tapster's own, which needs no thread."""
+        try:
+            return ask(job, self.plan.context)
         except TapsterError:
             raise
         except Exception as error:
             raise SourceFailed(job.source_id, f"{job.source_id} failed with {type(error).__name__}") from error
+
+    async def _accept(self, job: Job, raw: object) -> Output:
+        if is_small(raw, SMALL_OUTPUT):
+            return accept_output(job, raw)
+        return await self.sources.run(lambda: accept_output(job, raw))
+
+    def _wake(self) -> None:
+        self._changed.set()
+
+    async def _end_calls(self) -> None:
+        """Cancel what still runs and wait for its end, at most ``GRACE_S``."""
+        for call in self._running.values():
+            call.cancel()
+        if any(not call.is_ended for call in self._running.values()):
+            with bounded_shield(GRACE_S):
+                while any(not call.is_ended for call in self._running.values()):
+                    self._changed = trio.Event()
+                    await self._changed.wait()
+        for call in self._running.values():
+            call.give_up()
+
+
+async def _await(answer: Awaitable[object]) -> object:
+    return await answer
+
+
+def is_small(value: object, budget: int) -> bool:
+    """Whether a JSON value has at most about ``budget`` characters, found out without reading more of it."""
+    waiting = [value]
+    while waiting and budget > 0:
+        item = waiting.pop()
+        budget -= len(item) if isinstance(item, str) else 8
+        if isinstance(item, dict):
+            waiting += item.keys()
+            waiting += item.values()
+        elif isinstance(item, list | tuple):
+            if len(item) > budget:
+                return False
+            waiting += item
+    return budget > 0

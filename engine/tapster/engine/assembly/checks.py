@@ -6,10 +6,10 @@ Source: spec/assembler §9.
 from collections import Counter
 from collections.abc import Sequence
 
-from tapster.engine.ecma import Json, stringify, utf8
+from tapster.engine.ecma import Json
 
 from .errors import AssemblyRefused
-from .messages import Message, answered_call, is_tool_result, tool_calls
+from .messages import Message, answered_call, is_tool_result, json_size, tool_calls
 
 
 def check_native_once(messages: Sequence[Message], required: Sequence[str]) -> None:
@@ -87,7 +87,7 @@ def check_size(contributed: Sequence[Message], max_bytes: int) -> int:
     Raises:
         AssemblyRefused: ``ASSEMBLY_TOO_LARGE`` (413) above the limit.
     """
-    size = len(utf8(stringify(list(contributed))))
+    size = json_size(list(contributed))
     if size > max_bytes and contributed:
         raise AssemblyRefused(
             f"the assembled content has {size} bytes, {max_bytes} are allowed",

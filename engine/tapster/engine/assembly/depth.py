@@ -62,6 +62,52 @@ def _follow(opened: set[str], message: Message) -> None:
         opened.discard(answered)
 
 
+@attrs.define(eq=False)
+class _Flat:
+    """The request's messages while nodes are inserted, with what each does to tool calls worked out once."""
+
+    messages: list[Message]
+    native_ids: frozenset[str]
+    _effects: list[tuple[list[str], str | None] | None] = attrs.field(factory=list)
+
+    def __attrs_post_init__(self) -> None:
+        self._effects = [self._effect(message) for message in self.messages]
+
+    def _effect(self, message: Message) -> tuple[list[str], str | None] | None:
+        calls = tool_calls(message)
+        answered = answered_call_for_depth(message) if is_tool_result(message) else None
+        return (calls, answered) if calls or answered is not None else None
+
+    def is_native(self, message: Message) -> bool:
+        return message.get("id") in self.native_ids
+
+    def raw_index(self, depth: int) -> int:
+        """As ``_raw_index``, from the end on."""
+        if depth == 0:
+            return len(self.messages)
+        first = len(self.messages)
+        for index in range(len(self.messages) - 1, -1, -1):
+            message = self.messages[index]
+            if self.is_native(message) and _is_conversation(message):
+                first, depth = index, depth - 1
+                if depth == 0:
+                    break
+        return first
+
+    def past_tools(self, index: int) -> int:
+        """As ``moved_past_tools``."""
+        opened: set[str] = set()
+        for effect in self._effects[:index]:
+            if effect is not None:
+                opened.update(effect[0])
+                opened.discard(effect[1] or "")
+        return index if not opened else moved_past_tools(self.messages, index)
+
+    def insert(self, index: int, messages: Sequence[Message]) -> None:
+        self.messages[index:index] = messages
+        self._effects[index:index] = [self._effect(message) for message in messages]
+
+
 def insert_at_depth(nodes: Sequence[Draft], native_ids: frozenset[str]) -> list[Draft]:
     """The nodes with those that have a depth inserted, groups in order of first appearance."""
     placed = [node for node in nodes if node.depth is None]
@@ -69,18 +115,15 @@ def insert_at_depth(nodes: Sequence[Draft], native_ids: frozenset[str]) -> list[
     for node in nodes:
         if node.depth is not None:
             groups.setdefault(node.depth, []).append(node)
-
-    def is_native(message: Message) -> bool:
-        return message.get("id") in native_ids
-
+    flat = _Flat([message for node in placed for message in node.messages], native_ids)
     for depth, members in groups.items():
         for node in sorted(members, key=lambda member: member.entry.block.order):
-            messages = [message for other in placed for message in other.messages]
-            raw = _raw_index(messages, depth, is_native)
-            index = moved_past_tools(messages, raw)
+            raw = flat.raw_index(depth)
+            index = flat.past_tools(raw)
             node.lock_reason = "depth"
             node.adjusted_for_tools = index != raw
             _insert(placed, node, index)
+            flat.insert(index, node.messages)
     return placed
 
 

@@ -92,6 +92,7 @@ class Emitter:
     scratch: dict[object, Any] = attrs.field(factory=dict)
     _native: dict[str, Message] = attrs.field(factory=dict)
     _emitted: set[str] = attrs.field(factory=set)
+    _listed: frozenset[str] = frozenset()
     _by_key: dict[str, Draft] = attrs.field(factory=dict)
 
     @property
@@ -101,6 +102,7 @@ class Emitter:
     def emit_all(self) -> list[Draft]:
         """The drafts of all roots that nobody took over."""
         self._native = by_id(self.context.native_messages)
+        self._listed = frozenset(rule.id for rule in self.preset.rules)
         for root in self.ownership.roots:
             if self.ownership.owner_of(root.entry) is None:
                 self._emit(root.entry, root.rule, root.rule, None)
@@ -254,7 +256,7 @@ class Emitter:
 
     def _depth(self, entry: Entry, rule: Rule, slot: _Slot | None) -> int | None:
         preset = self.preset
-        is_listed = any(listed.id == rule.id for listed in preset.rules)
+        is_listed = rule.id in self._listed
         block_depth = entry.block.depth
         depth = rule.depth if preset.is_list and is_listed else rule.depth if block_depth is None else block_depth
         if entry.is_user_placed or (slot is not None and rank(preset, "preset", "resource")):

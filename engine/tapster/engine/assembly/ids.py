@@ -5,7 +5,7 @@ Source: spec/assembler "Conventions", §8.1.
 
 import re
 
-from tapster.engine.ecma import Json, sha256_json
+from tapster.engine.ecma import Json, quote, sha256_json, sha256_text
 
 SID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/-]{0,159}")
 """Sources, plugins, positions, strategies, rule kinds."""
@@ -32,7 +32,7 @@ def is_preset_id(value: object) -> bool:
 
 def content_hash(text: str, role: str) -> str:
     """The hash of a contribution: its text and its role."""
-    return sha256_json({"text": text, "role": role})
+    return sha256_text(f'{{"text":{quote(text)},"role":{quote(role)}}}')
 
 
 def message_id(key: str, content: str) -> str:
@@ -42,8 +42,8 @@ def message_id(key: str, content: str) -> str:
         key: the block key ``<rule>:<block>``.
         content: the contribution's content hash.
     """
-    seed = "tavern-" + sha256_json({"id": key, "contentHash": content})[:32]
-    return uuid_shape(sha256_json(seed))
+    digest = sha256_text(f'{{"id":{quote(key)},"contentHash":{quote(content)}}}')
+    return uuid_shape(sha256_text(quote("tavern-" + digest[:32])))
 
 
 def uuid_shape(digest: str) -> str:

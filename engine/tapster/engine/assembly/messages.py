@@ -4,10 +4,11 @@ A message stays the host's JSON document; the assembler reads a few of its membe
 Source: spec/assembler §2, §8.1.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from tapster.engine.ecma import Json
+from tapster.engine.ecma import Json, stringify, utf8
 
 from .ids import content_hash, message_id
 
@@ -75,14 +76,38 @@ def _first_text(*candidates: Json) -> str | None:
     return next((value for value in candidates if isinstance(value, str) and value), None)
 
 
-def contributed(key: str, text: str, role: str) -> dict[str, Json]:
-    """The message a text block becomes, with its stable id."""
+def contributed(key: str, text: str, role: str, content: str | None = None) -> dict[str, Json]:
+    """The message a text block becomes, with its stable id; ``content`` is its content hash if it is known."""
     return {
-        "id": message_id(key, content_hash(text, role)),
+        "id": message_id(key, content or content_hash(text, role)),
         "role": role,
         "content": [{"type": "text", "text": text}],
         "source": dict(_SOURCES[role]),
     }
+
+
+def json_size(value: Json) -> int:
+    """UTF-8 bytes of a value's JSON text."""
+    if holds_only_text(value):
+        try:
+            return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+        except UnicodeEncodeError:
+            pass
+    return len(utf8(stringify(value)))
+
+
+def holds_only_text(value: Json) -> bool:
+    """Whether a value has no numbers, whose text differs between JSON writers."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            waiting += item.values()
+        elif isinstance(item, list):
+            waiting += item
+        elif not isinstance(item, str):
+            return False
+    return True
 
 
 def by_id(messages: Iterable[Message]) -> dict[str, Message]:

@@ -3,7 +3,8 @@
 Source: spec/assembler §13.
 """
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import attrs
@@ -74,6 +75,7 @@ class Draft:
     is_depth_anchor: bool = False
     region: Region = "request"
     first_index: int = 0
+    _hashed: tuple[str, str] = ("", "")
 
     @property
     def is_native(self) -> bool:
@@ -106,7 +108,10 @@ class Draft:
 
     @property
     def hash(self) -> str:
-        return content_hash(self.text, self.role)
+        """The content's hash, worked out once for the role it has by then."""
+        if self._hashed[0] != self.role:
+            self._hashed = (self.role, content_hash(self.text, self.role))
+        return self._hashed[1]
 
     @property
     def layout_group(self) -> str:
@@ -115,7 +120,7 @@ class Draft:
     def make_message(self) -> None:
         """Give a text node its message, once its role is final."""
         if not self.is_native:
-            self.messages = [contributed(self.entry.key, self.text, self.role)]
+            self.messages = [contributed(self.entry.key, self.text, self.role, self.hash)]
 
     def strategy_json(self) -> dict[str, Json]:
         """The node as strategies see it."""
@@ -246,14 +251,32 @@ class Node:
         return value | {key: member for key, member in optional.items() if member is not None}
 
 
-def finish_node(draft: Draft, start: int, messages: Sequence[Message], previous: Mapping[str, str] | None) -> Node:
+MARK_BYTES = 8
+
+
+def node_mark(node_id: str, content: str) -> bytes:
+    """Eight bytes that stand for a node with this content."""
+    return hashlib.sha256(f"{node_id}\n{content}".encode(errors="surrogatepass")).digest()[:MARK_BYTES]
+
+
+def node_marks(nodes: Iterable[tuple[str, str]]) -> bytes:
+    """The marks of nodes, one after the other."""
+    return b"".join(node_mark(node_id, content) for node_id, content in nodes)
+
+
+def read_marks(marks: bytes) -> frozenset[bytes]:
+    """Marks as a set."""
+    return frozenset(marks[index : index + MARK_BYTES] for index in range(0, len(marks), MARK_BYTES))
+
+
+def finish_node(draft: Draft, start: int, messages: Sequence[Message], previous: frozenset[bytes] | None) -> Node:
     """The result's node of a draft whose messages stand at ``start``.
 
     Args:
         draft: the placed draft.
         start: index of its first message in the request.
         messages: its messages as they go out.
-        previous: node hashes of the last request of the session, None when there was none.
+        previous: node marks of the last request of the session, None when there was none.
     """
     block = draft.entry.block
     return Node(
@@ -273,7 +296,7 @@ def finish_node(draft: Draft, start: int, messages: Sequence[Message], previous:
         hash=draft.hash,
         depth=draft.depth,
         order=block.order,
-        changed=previous is not None and previous.get(draft.id) != draft.hash,
+        changed=previous is not None and node_mark(draft.id, draft.hash) not in previous,
         start=start,
         count=len(messages),
         request_message_ids=tuple(str(message["id"]) for message in messages),

@@ -3,6 +3,7 @@
 Source: spec/assembler §6.1, §6.2.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Literal, NoReturn
 
@@ -102,14 +103,23 @@ def _fail(code: str, message: str) -> NoReturn:
 
 
 def _round_trip(source: str, raw: Mapping[str, Json]) -> dict[str, Json]:
-    try:
-        text = stringify(raw)
-    except (TypeError, RecursionError) as error:
-        raise InvalidAssembly(f"{source} returned something that is not JSON", code="SOURCE_BLOCKS_INVALID") from error
+    text = _json_text(source, raw)
     if len(utf8(text)) > limits.SOURCE_OUTPUT_BYTES:
         _fail("SOURCE_OUTPUT_TOO_LARGE", f"{source} returned more than {limits.SOURCE_OUTPUT_BYTES} bytes")
     value: dict[str, Json] = parse_json(text)
     return value
+
+
+def _json_text(source: str, raw: Mapping[str, Json]) -> str:
+    try:
+        return json.dumps(raw, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        # Numbers without a JSON text, deep nesting and mappings that are no dicts: the slower writer knows them.
+        pass
+    try:
+        return stringify(raw)
+    except (TypeError, RecursionError) as error:
+        raise InvalidAssembly(f"{source} returned something that is not JSON", code="SOURCE_BLOCKS_INVALID") from error
 
 
 def _block(source: str, value: Json, seen: set[str]) -> Block:

@@ -20,9 +20,9 @@ from .entries import Entries, collect_entries
 from .errors import AssemblyRefused
 from .ids import content_hash, derived_id
 from .layout import Layout
-from .layout_blocks import apply_overrides, layout_blocks, overridden_ids
+from .layout_blocks import apply_overrides, overridden_ids
 from .messages import Message, text_of
-from .nodes import Draft, Node, Span, finish_node
+from .nodes import Draft, Node, Span, finish_node, read_marks
 from .ordering import Ordering, Stage
 from .outputs import Output
 from .ownership import decide_ownership
@@ -43,7 +43,7 @@ class Carried:
     """What a session carries from its last request to this one."""
 
     snapshots: tuple[SnapshotRecord, ...] = ()
-    node_hashes: Mapping[str, str] | None = None
+    marks: bytes | None = None
 
 
 def place(
@@ -58,7 +58,7 @@ def place(
     Args:
         plan: the jobs and what was captured with them.
         outputs: one accepted output a job, in job order.
-        carried: snapshots and node hashes of the session's last request, if there was one.
+        carried: snapshots and node marks of the session's last request, if there was one.
         max_bytes: limit for the JSON of contributed messages.
 
     Raises:
@@ -211,6 +211,7 @@ class _Assembly:
         nodes: list[Node] = []
         extra: list[Message] = []
         seen: set[str] = {str(message["id"]) for message in self.native}
+        previous = None if self.carried.marks is None else read_marks(self.carried.marks)
         for item in placed:
             start = len(messages)
             if isinstance(item, Draft) and item.is_native:
@@ -220,15 +221,13 @@ class _Assembly:
                 extra += own
             messages += own
             if isinstance(item, Draft):
-                nodes.append(finish_node(item, start, own, self.carried.node_hashes))
+                nodes.append(finish_node(item, start, own, previous))
             else:
                 nodes.append(_retained_node(item, start, own))
         return messages, nodes, extra
 
     def _layout(self, entries: Entries, nodes: Sequence[Node], slots: tuple[dict[str, Json], ...]) -> ResourceLayout:
         layout = self.preset.layout
-        parts = {node.id: (node.rule_id, node.source.get("resourceId")) for node in nodes}
-        overridden = frozenset(node.id for node in nodes if node.position_override)
         decisions = [
             {
                 "nodeId": node.id,
@@ -247,7 +246,7 @@ class _Assembly:
         return ResourceLayout(
             policy=layout,
             slots=slots,
-            blocks=tuple(layout_blocks(nodes, lambda node: parts[node.id], overridden)),
+            nodes=tuple(nodes),
             stages=tuple(self.stages),
             strategies=tuple(
                 {"id": strategy.id, "pluginId": strategy.plugin_id, "name": list(strategy.name)}

@@ -9,11 +9,11 @@ from typing import Literal
 import attrs
 
 from tapster.engine import limits
-from tapster.engine.ecma import Json, stringify, utf8, utf16_length
+from tapster.engine.ecma import Json, utf16_length
 
 from .errors import AssemblyRefused, InvalidAssembly
 from .ids import derived_id
-from .messages import Message, blocks_of, by_id, text_of
+from .messages import Message, blocks_of, by_id, json_size, text_of
 from .nodes import Node, Span
 from .result import AssemblyResult
 
@@ -152,6 +152,7 @@ class _Fold:
     """Logical message index -> projected index."""
     extra_bytes: int = 0
     _parts: list[Message] = attrs.field(factory=list)
+    _native_part: int | None = None
     _queue: list[Message] = attrs.field(factory=list)
 
     def is_native(self, message: Message) -> bool:
@@ -168,10 +169,12 @@ class _Fold:
             raise InvalidAssembly("a system snapshot can hold text only", code="SYSTEM_CONTENT_UNSUPPORTED")
         self.places[index] = len(self.messages)
         self._queue.append(message)
-        place = next((i for i, part in enumerate(self._parts) if self.is_native(part)), None)
-        if self.is_native(message) and place is not None:
-            self._parts[place] = message
+        if not self.is_native(message):
+            self._parts.append(message)
+        elif self._native_part is not None:
+            self._parts[self._native_part] = message
         else:
+            self._native_part = len(self._parts)
             self._parts.append(message)
 
     def flush(self) -> None:
@@ -218,7 +221,7 @@ class _Fold:
 
 
 def _size(message: Message) -> int:
-    return len(utf8(stringify(message)))
+    return json_size(message)
 
 
 def _remap(node: Node, fold: _Fold) -> Node:

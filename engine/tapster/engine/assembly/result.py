@@ -11,9 +11,9 @@ from tapster.engine.ecma import Json
 
 from .adaptive import PlacementControl
 from .layout import Layout
-from .layout_blocks import LayoutBlock
+from .layout_blocks import LayoutBlock, layout_blocks
 from .messages import Message
-from .nodes import Node
+from .nodes import Node, node_marks
 from .ordering import Stage
 from .snapshots import SnapshotRecord
 
@@ -24,10 +24,17 @@ class ResourceLayout:
 
     policy: Layout | None
     slots: tuple[dict[str, Json], ...]
-    blocks: tuple[LayoutBlock, ...]
+    nodes: tuple[Node, ...]
     stages: tuple[Stage, ...]
     strategies: tuple[dict[str, Json], ...]
     decisions: tuple[dict[str, Json], ...]
+
+    @property
+    def blocks(self) -> tuple[LayoutBlock, ...]:
+        """The runs of nodes a user may move as one; worked out when asked for."""
+        parts = {node.id: (node.rule_id, node.source.get("resourceId")) for node in self.nodes}
+        overridden = frozenset(node.id for node in self.nodes if node.position_override)
+        return tuple(layout_blocks(self.nodes, lambda node: parts[node.id], overridden))
 
     def to_json(self) -> dict[str, Json]:
         priority = None if self.policy is None else self.policy.priority
@@ -87,6 +94,6 @@ class AssemblyResult:
             "resourceLayout": self.layout.to_json(),
         }
 
-    def node_hashes(self) -> Mapping[str, str]:
-        """What the next request of the session compares its nodes with."""
-        return {node.id: node.hash for node in self.nodes}
+    def marks(self) -> bytes:
+        """What the next request of the session compares its nodes with: eight bytes for each."""
+        return node_marks((node.id, node.hash) for node in self.nodes)
