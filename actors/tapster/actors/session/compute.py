@@ -97,6 +97,12 @@ def compute(frozen: FrozenInput, regex: RegexEngine, checkpoint: Checkpoint = go
     context, _ = activate(pending, frozen.history)
     lore = activate_books(_book_request(frozen, context), regex=per_request(regex), checkpoint=checkpoint)
     rolls = Rolls(frozen.seed, "profile")
+
+    def draw() -> float:
+        # A prompt may throw any number of dice, so it isn't one step.
+        checkpoint()
+        return rolls()
+
     snapshot = compile_profile(
         CompileRequest(
             session_id=frozen.session_id,
@@ -107,7 +113,7 @@ def compute(frozen: FrozenInput, regex: RegexEngine, checkpoint: Checkpoint = go
             host_context=frozen.host_context,
             include_greeting=greeting_applies(frozen.history),
         ),
-        rolls,
+        draw,
         checkpoint=checkpoint,
     )
     policy = rp_policy_section(frozen.bound.policy_section, effective=frozen.is_rp)
