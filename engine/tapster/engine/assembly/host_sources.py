@@ -12,6 +12,7 @@ from tapster.engine.ecma import Json
 from .context import RequestContext
 from .definition import SourceDefinition
 from .errors import AssemblyRefused
+from .native_rules import CONTEXT_CONTROLS
 from .preset import AssemblyPreset, Rule
 from .registry import SourceRegistry
 
@@ -136,6 +137,8 @@ def host_sources(section_plugins: Mapping[str, str] | None = None) -> tuple[Sour
         native("native-system", "DSH system", lambda context, rule: _resolve_system(context, plugins)),
         native("history", "History", _resolve_conversation("history")),
         native("input", "Input", _resolve_conversation("input")),
+        # The switches for host contexts contribute nothing: that they are off is what counts.
+        *(native(kind, kind, lambda context, rule: {"blocks": []}) for kind in CONTEXT_CONTROLS),
         SourceDefinition(
             id="dsh.text",
             plugin_id=PLUGIN,

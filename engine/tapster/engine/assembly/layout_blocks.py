@@ -167,7 +167,7 @@ def apply_overrides(
         if missing is None:
             nodes = _move(nodes, blocks[override.target], blocks[override.anchor], override)
             if preset.is_adaptive:
-                _follow_regions(nodes)
+                follow_regions(nodes)
             continue
         if layout.fallback == "error":
             raise AssemblyRefused(
@@ -195,7 +195,7 @@ def _move(nodes: list[Draft], target: LayoutBlock, anchor: LayoutBlock, override
     return [*rest[:index], *moved, *rest[index:]]
 
 
-def _follow_regions(nodes: list[Draft]) -> None:
+def follow_regions(nodes: list[Draft]) -> None:
     """Let pre-step blocks cross the input; refuse every other inversion of regions."""
     seen_input = False
     for node in nodes:

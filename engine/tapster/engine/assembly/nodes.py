@@ -133,7 +133,7 @@ class Draft:
             "text": self.text,
             "source": source_json(self.entry),
             "lifetime": self.lifetime,
-            "depth": self.depth,
+            "depth": self.requested_depth if self.depth is None else self.depth,
             "order": self.entry.block.order,
             "positionId": self.entry.position.id,
             "layoutGroup": self.layout_group,

@@ -20,7 +20,7 @@ from .entries import Entries, collect_entries
 from .errors import AssemblyRefused
 from .ids import content_hash, derived_id
 from .layout import Layout
-from .layout_blocks import apply_overrides, overridden_ids
+from .layout_blocks import apply_overrides, follow_regions, overridden_ids
 from .messages import Message, text_of
 from .nodes import Draft, Node, Span, finish_node, read_marks
 from .ordering import Ordering, Stage
@@ -118,6 +118,7 @@ class _Assembly:
             return drafts
         if not is_logical:
             drafts = self._run_ordering(drafts, layout, logical=False)
+            follow_regions(drafts)
         return apply_overrides(drafts, preset, layout, self.diagnostics)
 
     def _run_ordering(self, nodes: list[Draft], layout: Layout, *, logical: bool) -> list[Draft]:

@@ -256,7 +256,7 @@ class _Filter:
             return True
         if role == "developer" or is_tool_traffic(message):
             return True
-        return "replayState" in source_of(message) and not is_editable_replay(message)
+        return source_of(message).get("replayState") is not None and not is_editable_replay(message)
 
     def _decide_old(self, message: Message, seq: int) -> Decision:
         reasons: list[str] = []
@@ -283,7 +283,7 @@ class _Filter:
     ) -> tuple[list[Json], tuple[dict[str, Json], ...]]:
         kept: list[Json] = []
         records: list[dict[str, Json]] = []
-        is_replay = "replayState" in source_of(message)
+        is_replay = source_of(message).get("replayState") is not None
         for index, block in enumerate(message.get("content") or ()):
             block_type = block.get("type")
             if not self.policy.content_types.allows(block_type):
@@ -295,7 +295,7 @@ class _Filter:
                     records.append({"index": index, "type": block_type, "action": "exclude"})
                     continue
             if block_type == "text" and message.get("role") == "assistant":
-                edited, record = self._cut_fragments(message, seq, index, block)
+                edited, record = self._cut_fragments(message, seq, index, block, reasons)
                 if record is not None:
                     records.append(record)
                     if edited["text"] == "" and not is_replay:
@@ -305,7 +305,7 @@ class _Filter:
         return kept, tuple(records)
 
     def _cut_fragments(
-        self, message: Message, seq: int, index: int, block: dict[str, Json]
+        self, message: Message, seq: int, index: int, block: dict[str, Json], reasons: list[str]
     ) -> tuple[dict[str, Json], dict[str, Json] | None]:
         ranges: list[FragmentRange] = []
         for rule in self.policy.fragments:
@@ -313,7 +313,7 @@ class _Filter:
                 found = find_fragments(block["text"], rule)
                 ranges += found.ranges
                 if found.warning is not None:
-                    self.warnings.append(Warned(found.warning, str(message.get("id")), seq))
+                    self._warn(found.warning, message, seq, reasons)
         merged = merge_ranges(ranges)
         if not merged:
             return block, None

@@ -285,7 +285,7 @@ class _Planner:
         if (
             role != "user"
             or kind in _PROTECTED_KINDS
-            or "replayState" in source_of(message)
+            or source_of(message).get("replayState") is not None
             or has_block(message, "tool-call", "tool-result", "reasoning")
         ):
             return False, ("PROTECTED_PROTOCOL_MESSAGE",)
@@ -352,7 +352,7 @@ def runtime_context_refresh(
         return None
     message = newest[1]
     plain = all(isinstance(block, dict) and block.get("type") in ("text", "image") for block in message["content"])
-    if message.get("role") != "user" or "replayState" in source_of(message) or not plain:
+    if message.get("role") != "user" or source_of(message).get("replayState") is not None or not plain:
         return None
     return {"id": new_id, "role": "user", "content": message["content"], "source": message["source"]}
 
