@@ -159,7 +159,7 @@ _WORDS: Final[Mapping[str, tuple[str, str]]] = {
     "time": ("Time", "时间"),
     "model": ("Model", "模型"),
     "size": ("characters", "字符"),
-    # Errors, by status
+    # Errors, by code or status
     "error_title": ("That didn't work", "操作未完成"),
     "error_400": ("The input can't be used. Correct it and try again.", "输入无法使用，请修改后重试。"),
     "error_401": ("This server asks for its token.", "此服务器需要令牌。"),
@@ -177,6 +177,14 @@ _WORDS: Final[Mapping[str, tuple[str, str]]] = {
     "error_500": ("Something failed inside Tapster; its log says more.", "Tapster 内部出错，详情见服务日志。"),
     "error_503": ("Tapster is busy or stopping. Try again in a moment.", "Tapster 繁忙或正在停止，请稍后重试。"),
     "error_other": ("The request was refused.", "请求被拒绝。"),
+    "error_STORE_COMMIT_FAILED": (
+        "Nothing was saved: the disk refused it. Check the data folder and its free space, then try again.",
+        "没有保存：磁盘拒绝写入。请检查数据目录和剩余空间后重试。",
+    ),
+    "error_NO_ADAPTER": (
+        "No model server is configured: set TAPSTER_PROVIDER_URL and TAPSTER_MODEL, then start Tapster again.",
+        "尚未配置模型服务：请设置 TAPSTER_PROVIDER_URL 与 TAPSTER_MODEL，然后重新启动 Tapster。",
+    ),
     "token": ("Token", "令牌"),
     "enter": ("Enter", "进入"),
     # Why an entry is in or out
@@ -218,6 +226,10 @@ class Texts:
     def has(self, key: str) -> bool:
         """Whether there is a word for a key."""
         return key in _WORDS
+
+    def first(self, *keys: str) -> str:
+        """The first of several words that there is."""
+        return self(next((key for key in keys if self.has(key)), keys[-1]))
 
     @property
     def other(self) -> str:
