@@ -84,6 +84,8 @@ WORLD_BOOK_KEY_UNITS = 1_024
 # Macros of the tavern contract (spec/loader §9.1)
 TAVERN_MACRO_MAX_PASSES = 5
 TAVERN_MACRO_MAX_DICE = 100
+TAVERN_MACRO_OUTPUT_UNITS = 4 * MIB
+"""What the macros of one text may insert, and what its variables may hold: twice the largest profile there can be."""
 
 # Profile and parameter admission (spec/loader §8.5, §10); the message is cut in UTF-16 units
 PROFILE_BYTES_DEFAULT = 524_288
@@ -171,6 +173,8 @@ HISTORY_RULES = 100
 HISTORY_DELIMITER_UNITS = 256
 HISTORY_SESSION_ID_UNITS = 512
 ENTRIES_A_PART = 1_000
+MAX_SCAN_SETTING = 1_000_000
+"""Of any number among a session's scan settings; ours."""
 
 # Embedded host: spec/dsh_host §8 (built-in retry); design §4 rule 15 (subscribers)
 HOST_RETRIES = 5

@@ -13,7 +13,7 @@ import attrs
 
 from tapster.engine.ecma import WHITE_SPACE, Json, trim
 from tapster.engine.errors import RequestError
-from tapster.engine.limits import TAVERN_MACRO_MAX_DICE, TAVERN_MACRO_MAX_PASSES
+from tapster.engine.limits import TAVERN_MACRO_MAX_DICE, TAVERN_MACRO_MAX_PASSES, TAVERN_MACRO_OUTPUT_UNITS
 
 Draw = Callable[[], float]
 """One random number a call, nominally in [0, 1)."""
@@ -33,6 +33,20 @@ class LiteralMacroInvalid(RequestError):
     """A literal macro's value is not a string."""
 
     code = "LITERAL_MACRO_INVALID"
+
+
+class MacroOutputTooLarge(RequestError):
+    """The macros of a text insert more than any profile may hold."""
+
+    code = "MACRO_OUTPUT_TOO_LARGE"
+    status = 413
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"the macros of a text insert over {TAVERN_MACRO_OUTPUT_UNITS} characters; look for a long variable "
+            "that is inserted often",
+            details={"limit": TAVERN_MACRO_OUTPUT_UNITS},
+        )
 
 
 @attrs.frozen
@@ -68,6 +82,7 @@ def expand_macros(
 
     Raises:
         LiteralMacroInvalid: a literal is not a string.
+        MacroOutputTooLarge: a few bytes of macros would fill the memory.
 
     Source: spec/loader §9.1, spec/text_and_mvu A4.
     """
@@ -77,9 +92,30 @@ def expand_macros(
     for _ in range(TAVERN_MACRO_MAX_PASSES):
         if not _MACRO.search(expanded):
             break
-        expanded = _MACRO.sub(lambda match: _value(trim(match[1]), context, store, draw), expanded)
-    escaped = expanded.replace("{{", "{ {").replace("}}", "} }")
-    return Expansion(protected.restore(trim(escaped)), store)
+        expanded = _one_pass(expanded, context, store, draw)
+    return Expansion(protected.restore(settled(expanded)), store)
+
+
+def settled(text: str) -> str:
+    """A text whose macros have run, as it stands in a prompt: trimmed, and nothing in it is a macro any more."""
+    return trim(text.replace("{{", "{ {").replace("}}", "} }"))
+
+
+def _one_pass(text: str, context: MacroContext, store: dict[str, str], draw: Draw) -> str:
+    room = TAVERN_MACRO_OUTPUT_UNITS
+
+    def value(match: re.Match[str]) -> str:
+        nonlocal room
+        inserted = _value(trim(match[1]), context, store, draw)
+        room -= len(inserted)
+        if room < 0:
+            raise MacroOutputTooLarge
+        return inserted
+
+    expanded = _MACRO.sub(value, text)
+    if sum(map(len, store.values())) > TAVERN_MACRO_OUTPUT_UNITS:
+        raise MacroOutputTooLarge
+    return expanded
 
 
 def _value(body: str, context: MacroContext, store: dict[str, str], draw: Draw) -> str:
