@@ -49,7 +49,7 @@ def fit_profile(
     def attempt(count: int) -> Rendering:
         tape.rewind()
         if given.preset is not None and given.preset_only:
-            return render_preset(given.preset, context, tape, checkpoint)
+            return render_preset(given.preset, context, tape, checkpoint, given.variables)
         return render_combined(attrs.evolve(given, lore=lore[:count]), context, tape, checkpoint)
 
     lore = tuple(entry for entry in given.lore if trim(entry.content))

@@ -44,7 +44,8 @@ class ActivatedLore:
     """What the activation gave for this assembly.
 
     ``resources`` are the audit rows ``{resource, budget, decisions}`` of each book, ``selection`` the composition of
-    spec/loader §5, ``activation`` the audit of the activation context; all JSON by nature.
+    spec/loader §5, ``activation`` the audit of the activation context; all JSON by nature. ``variables`` are the
+    session's, as active entries left them.
     """
 
     entries: tuple[LoreEntry, ...] = ()
@@ -52,6 +53,7 @@ class ActivatedLore:
     resources: tuple[Json, ...] = ()
     selection: Json = None
     activation: Json = None
+    variables: Mapping[str, str] = attrs.field(factory=dict)
 
 
 @attrs.frozen
@@ -118,6 +120,7 @@ def compile_profile(request: CompileRequest, draw: Draw, *, checkpoint: Checkpoi
         request.selection.character,
         request.include_greeting,
         request.max_bytes,
+        lore.variables,
     )
     if request.resolve_only:
         return _snapshot(request, context, "", (), diagnostics, lore.entries, UserInjection())
@@ -144,7 +147,7 @@ def _snapshot(
     injection: UserInjection,
 ) -> ProfileSnapshot:
     active = tuple(entry.reported_id for entry in lore)
-    sides = frozenset(entry.before for entry in lore)
+    sides = frozenset(entry.before for entry in lore if entry.outlet is None)
     preset = request.resources.preset
     mode: SystemPromptMode = "append" if preset is None or request.resolve_only else preset.system_prompt_mode
     config = call_config(preset)

@@ -48,7 +48,12 @@ class ProfileUser:
 
 @attrs.frozen
 class LoreEntry:
-    """One active world-book entry, in the order the books give them."""
+    """One active world-book entry, in the order the books give them.
+
+    Attributes:
+        expanded: its macros have run; the text goes in as it stands.
+        outlet: the outlet it belongs to: it stands where a prompt names that, and nowhere else.
+    """
 
     content: str
     position: str = ""
@@ -57,6 +62,8 @@ class LoreEntry:
     name: str | None = None
     resource_id: str | None = None
     resource_revision: str | None = None
+    expanded: bool = False
+    outlet: str | None = None
 
     @property
     def before(self) -> bool:
@@ -80,6 +87,8 @@ class ProfileInput:
     options: CharacterOptions = attrs.field(factory=CharacterOptions)
     include_greeting: bool = True
     max_bytes: int = PROFILE_BYTES_DEFAULT
+    variables: Mapping[str, str] = attrs.field(factory=dict)
+    """What ``{{getvar}}`` finds before any prompt has set something."""
 
     @property
     def preset_only(self) -> bool:

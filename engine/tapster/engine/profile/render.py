@@ -11,8 +11,9 @@ import attrs
 
 from tapster.engine.ecma import Json, trim, utf16_length
 from tapster.engine.formats.presets import Preset, PresetPrompt
+from tapster.engine.limits import TAVERN_MACRO_OUTPUT_UNITS
 from tapster.engine.text.ports import Checkpoint, go_on
-from tapster.engine.text.tavern_macros import Draw, MacroContext, expand_macros
+from tapster.engine.text.tavern_macros import Draw, MacroContext, MacroOutputTooLarge, expand_macros, settled
 from tapster.engine.trace.sections import PartSource
 
 from .inputs import CharacterFields, LoreEntry, ProfileInput, character_fields
@@ -47,6 +48,7 @@ _FIELD_MACROS: Final[Mapping[str, str]] = {
     "mesexamples": "message_example",
 }
 _PROFILE_MACRO = re.compile(r"\{\{\s*(persona|description|personality|scenario|mesExamples)\s*\}\}", re.IGNORECASE)
+_OUTLET = re.compile(r"\{\{\s*outlet\s*::(.*?)\}\}", re.IGNORECASE | re.DOTALL)
 _ORIGINAL = re.compile(r"\{\{\s*original\s*\}\}", re.IGNORECASE)
 _NOTICES: Final[Mapping[str, tuple[str, str]]] = {
     "post_history": (
@@ -84,6 +86,23 @@ class UserInjection:
         }
 
 
+class Growth:
+    """How much the macros of one rendering have added; many small texts must not fill the memory together."""
+
+    def __init__(self) -> None:
+        self._room = TAVERN_MACRO_OUTPUT_UNITS
+
+    def note(self, before: str, after: str) -> None:
+        """Take a text's growth into account.
+
+        Raises:
+            MacroOutputTooLarge: the macros inserted more than any profile may hold.
+        """
+        self._room -= max(0, len(after) - len(before))
+        if self._room < 0:
+            raise MacroOutputTooLarge
+
+
 @attrs.frozen
 class Rendering:
     """A rendered profile before its byte budget."""
@@ -93,16 +112,24 @@ class Rendering:
     user_injection: UserInjection = attrs.field(factory=UserInjection)
 
 
-def render_preset(preset: Preset, context: MacroContext, draw: Draw, checkpoint: Checkpoint = go_on) -> Rendering:
+def render_preset(
+    preset: Preset,
+    context: MacroContext,
+    draw: Draw,
+    checkpoint: Checkpoint = go_on,
+    variables: Mapping[str, str] | None = None,
+) -> Rendering:
     """A preset that stands alone: one variable store for all its prompts. Source: spec/loader §8.1."""
     parts: list[Part] = []
-    variables: Mapping[str, str] = {}
+    variables = variables or {}
+    growth = Growth()
     for index, prompt in enumerate(preset.prompts):
         if not prompt.enabled or prompt.marker:
             continue
         checkpoint()
         expansion = expand_macros(prompt.content, context, draw=draw, variables=variables)
         variables = expansion.variables
+        growth.note(prompt.content, expansion.text)
         if expansion.text:
             parts.append(Part(expansion.text, (prompt_source(preset, index),)))
     return Rendering(tuple(parts))
@@ -119,6 +146,12 @@ def render_combined(
             renderer.place_prompt(index, prompt)
     renderer.place_rest()
     return renderer.finish()
+
+
+def named_outlets(preset: Preset | None) -> frozenset[str]:
+    """The outlets that a preset's enabled prompts name."""
+    prompts = preset.prompts if preset is not None else ()
+    return frozenset(trim(name) for prompt in prompts if prompt.enabled for name in _OUTLET.findall(prompt.content))
 
 
 def prompt_source(preset: Preset, index: int) -> PartSource:
@@ -147,6 +180,7 @@ class _Renderer:
         self._lore_placed: set[bool] = set()
         self._placement = "none"
         self._parts: list[Part] = []
+        self._growth = Growth()
         self._diagnostics: list[Diagnostic] = []
 
     def place_prompt(self, index: int, prompt: PresetPrompt) -> None:
@@ -206,7 +240,12 @@ class _Renderer:
                 inserted.append(self._field_source(field))
             return text
 
-        return _PROFILE_MACRO.sub(value, content), tuple(inserted)
+        def outlet(match: re.Match[str]) -> str:
+            entries = [entry for entry in self._given.lore if entry.outlet == trim(match[1])]
+            inserted.extend(map(lore_source, entries))
+            return "\n".join(entry.content for entry in entries)
+
+        return _OUTLET.sub(outlet, _PROFILE_MACRO.sub(value, content)), tuple(inserted)
 
     def _persona_macro(self, identifier: str, inserted: list[PartSource]) -> str:
         if not self._persona or "persona" in self._consumed:
@@ -258,12 +297,18 @@ class _Renderer:
             return
         self._lore_placed.add(before)
         for entry in self._given.lore:
-            if entry.before is before:
-                self._emit(entry.content, (lore_source(entry),))
+            if entry.before is before and entry.outlet is None:
+                self._emit(entry.content, (lore_source(entry),), is_expanded=entry.expanded)
 
-    def _emit(self, text: str, sources: tuple[PartSource, ...]) -> bool:
+    def _emit(self, text: str, sources: tuple[PartSource, ...], *, is_expanded: bool = False) -> bool:
         # A fresh variable store for each part: setvar and getvar don't cross prompts in this mode.
-        expanded = expand_macros(text, self._context, draw=self._draw).text
+        variables = self._given.variables
+        expanded = (
+            settled(text)
+            if is_expanded
+            else expand_macros(text, self._context, draw=self._draw, variables=variables).text
+        )
+        self._growth.note(text, expanded)
         if expanded:
             self._parts.append(Part(expanded, sources))
         return bool(expanded)

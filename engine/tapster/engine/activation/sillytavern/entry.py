@@ -38,7 +38,7 @@ SOURCES: tuple[tuple[MatchSource, str], ...] = (
 AND_ANY, NOT_ALL, NOT_ANY, AND_ALL = range(4)
 LOGICS = ("and_any", "not_all", "not_any", "and_all")
 DEFAULT_DEPTH = 4
-_POSITIONS = (
+POSITIONS = (
     "before_character_definition",
     "after_character_definition",
     "before_author_note",
@@ -190,7 +190,7 @@ def entry_of(world: str, entry: WorldBookEntry) -> ScanEntry:
         vectorized=entry.vectorized,
         logic=LOGICS.index(entry.selective_logic),
         order=entry.insertion_order,
-        position=_POSITIONS.index(entry.position),
+        position=POSITIONS.index(entry.position),
         depth=entry.depth,
         role=_ROLES.index(entry.role),
         outlet=entry.outlet_name,

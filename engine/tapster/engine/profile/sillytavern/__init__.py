@@ -21,6 +21,7 @@ from .content import covers as covers
 from .content import join as join
 from .content import join_filled as join_filled
 from .content import prompt_origin as prompt_origin
+from .delivery import deliver as deliver
 from .difference import Change as Change
 from .difference import Comparison as Comparison
 from .difference import Difference as Difference
@@ -35,6 +36,7 @@ from .library import Library as Library
 from .library import card_fields as card_fields
 from .library import library_books as library_books
 from .library import library_request as library_request
+from .library import own_scripts as own_scripts
 from .lore import ScannedLore as ScannedLore
 from .lore import lore_without_slot as lore_without_slot
 from .lore import place_lore as place_lore
@@ -74,5 +76,12 @@ from .presets import read_prompt_preset as read_prompt_preset
 from .rewriting import Fact as Fact
 from .rewriting import Rewriter as Rewriter
 from .rewriting import message_label as message_label
+from .session import SaidMessage as SaidMessage
+from .session import ScanBook as ScanBook
+from .session import ScanResources as ScanResources
+from .session import SessionPorts as SessionPorts
+from .session import SessionResult as SessionResult
+from .session import SessionScan as SessionScan
+from .session import scan_session as scan_session
 from .slots import Item as Item
 from .slots import MandatoryPromptsExceedContext as MandatoryPromptsExceedContext

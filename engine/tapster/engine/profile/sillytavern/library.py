@@ -109,7 +109,9 @@ def library_request(
         ScanInput(
             library_books(library, settings),
             settings=settings,
-            sources={name: expand(text, macros).text for name, text in _sources(library).items()},
+            sources={
+                name: expand(text, macros).text for name, text in match_sources(library.card, library.persona).items()
+            },
             character_file=library.card.source.file_name.rpartition(".")[0] if library.card else "",
             timed=timed_effects(metadata),
         ),
@@ -198,7 +200,7 @@ def _macro_context(
         user=library.user,
         char=library.character,
         persona=library.persona.description if library.persona else "",
-        card=_macro_card(library.card),
+        card=macro_card(library.card),
         chat=tuple(said),
         variables=variables if isinstance(variables, dict) else {},
         max_context_tokens=reading.preset.context_tokens,
@@ -206,7 +208,8 @@ def _macro_context(
     )
 
 
-def _macro_card(card: Card | None) -> MacroCard | None:
+def macro_card(card: Card | None) -> MacroCard | None:
+    """A card's texts for macros."""
     if card is None:
         return None
     data, fields = card.data, card_fields(card)
@@ -225,11 +228,9 @@ def _macro_card(card: Card | None) -> MacroCard | None:
     )
 
 
-def _sources(library: Library) -> dict[MatchSource, str]:
-    card = library.card
-    texts: dict[MatchSource, str] = {
-        "persona_description": library.persona.description if library.persona else "",
-    }
+def match_sources(card: Card | None, persona: Persona | None) -> dict[MatchSource, str]:
+    """The extra texts that entries may be matched against, macros not yet replaced."""
+    texts: dict[MatchSource, str] = {"persona_description": persona.description if persona else ""}
     if card is not None:
         texts["character_description"] = card.data.description
         texts["character_personality"] = card.data.personality
@@ -240,12 +241,14 @@ def _sources(library: Library) -> dict[MatchSource, str]:
 
 
 def _scripts(library: Library, choices: Choices) -> tuple[RegexScript, ...]:
-    def of(raw: Mapping[str, Json] | None) -> list[RegexScript]:
-        return [parse_regex_script(script) for script in read_regex_scripts(raw or {}) if is_record(script)]
-
     return scripts_in_force(
         choices.scripts,
-        of(library.card.source.raw if library.card else None),
-        of(library.preset.source.raw if library.preset else None),
+        own_scripts(library.card.source.raw if library.card else None),
+        own_scripts(library.preset.source.raw if library.preset else None),
         character_allowed=choices.card_scripts,
     )
+
+
+def own_scripts(raw: Mapping[str, Json] | None) -> tuple[RegexScript, ...]:
+    """The regex scripts that a raw preset or card brings."""
+    return tuple(parse_regex_script(script) for script in read_regex_scripts(raw or {}) if is_record(script))
