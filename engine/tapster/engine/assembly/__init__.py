@@ -66,6 +66,7 @@ from .outputs import Output as Output
 from .outputs import accept_output as accept_output
 from .place import Carried as Carried
 from .place import place as place
+from .place import read_carried as read_carried
 from .plan import Job as Job
 from .plan import Plan as Plan
 from .plan import plan_request as plan_request

@@ -22,14 +22,14 @@ from .ids import content_hash, derived_id
 from .layout import Layout
 from .layout_blocks import apply_overrides, follow_regions, overridden_ids
 from .messages import Message, text_of
-from .nodes import Draft, Node, Span, finish_node, read_marks
+from .nodes import Draft, Node, Span, finish_node, node_marks, read_marks
 from .ordering import Ordering, Stage
 from .outputs import Output
 from .ownership import decide_ownership
 from .plan import Plan
 from .preset import AssemblyPreset
 from .result import AssemblyResult, ResourceLayout
-from .snapshots import SnapshotRecord, Snapshots
+from .snapshots import SnapshotRecord, Snapshots, read_snapshot
 
 _LAYOUT_FATAL = frozenset({"WORLD_BOOK_SLOT_MISSING", "NATIVE_SLOTS_ABSENT", "ASSEMBLY_REFERENCE_UNAVAILABLE"})
 _COMPATIBILITY = (
@@ -44,6 +44,17 @@ class Carried:
 
     snapshots: tuple[SnapshotRecord, ...] = ()
     marks: bytes | None = None
+
+
+def read_carried(assembly: Json) -> Carried:
+    """What a recorded request's ``metadata.assembly`` carries to the next one; nothing when it isn't one."""
+    if not isinstance(assembly, dict):
+        return Carried()
+    records, nodes = assembly.get("snapshots"), assembly.get("nodes")
+    return Carried(
+        snapshots=tuple(read_snapshot(record) for record in records) if isinstance(records, list) else (),
+        marks=node_marks((node["id"], node["hash"]) for node in nodes) if isinstance(nodes, list) else None,
+    )
 
 
 def place(

@@ -10,7 +10,7 @@ import attrs
 
 from tapster.engine.assembly.errors import AssemblyRefused
 from tapster.engine.assembly.messages import Message, blocks_of, is_tool_result, kind_of, source_of
-from tapster.engine.ecma import Json, is_number, sha256_json, stringify
+from tapster.engine.ecma import Json, is_number, sha256_json
 
 from .fragments import FragmentRange, cut, find_fragments, merge_ranges
 from .policy import DEFAULT_POLICY, HistoryPolicy
@@ -354,8 +354,3 @@ class _Filter:
             original=message,
             effective=effective,
         )
-
-
-def same_message(left: Message, right: Message) -> bool:
-    """Whether two messages have the same JSON text."""
-    return stringify(left) == stringify(right)
