@@ -11,8 +11,8 @@ _WORDS: Final[Mapping[str, tuple[str, str]]] = {
     "navigation": ("Pages", "页面"),
     "language": ("中文", "English"),
     "offline": (
-        "The connection to Tapster is lost. Is it still running? Reload the page to connect again.",
-        "与 Tapster 的连接已断开。请确认它仍在运行，然后刷新页面重新连接。",
+        "The connection to Tapster is lost. Is it still running? Reload the page if it doesn't come back.",
+        "与 Tapster 的连接已断开。请确认它仍在运行；若未自动恢复，请刷新页面。",
     ),
     "pages": ("Pages of the list", "列表分页"),
     "previous": ("Previous", "上一页"),

@@ -9,6 +9,10 @@
   const root = document.querySelector("[data-stream]");
   if (!root) return;
   const live = byId("live"), said = live.querySelector(".text"), messages = byId("messages"), text = byId("text");
+  const form = byId("chat");
+  // Who sees the end of the conversation keeps seeing it; who has scrolled up isn't moved.
+  const seesEnd = () => form.getBoundingClientRect().bottom <= innerHeight + 4;
+  const keepEnd = didSee => { if (didSee) form.scrollIntoView({ block: "nearest" }); };
   // On a small screen the conversation comes first once something is bound.
   const bindings = byId("bindings-box");
   bindings.open = !("foldable" in bindings.dataset && matchMedia("(max-width: 52rem)").matches);
@@ -22,15 +26,17 @@
     isInterrupted = false;
   });
   source.addEventListener("error", () => {
+    // Unless the server refused, the browser connects again by itself and says where it was.
     isInterrupted = true;
-    // Closed for good: the server refused. Otherwise the browser connects again by itself and says where it was.
-    if (source.readyState === EventSource.CLOSED) offline(true);
+    offline(true);
   });
   source.addEventListener("chunk", event => {
     const { chunk } = JSON.parse(event.data);
     if (chunk.type !== "text-delta") return;
+    const didSee = seesEnd();
     live.hidden = false;
     said.append(chunk.text);
+    keepEnd(didSee);
   });
   const shown = new Set(["user/message", "assistant/message", "assistant/attempt", "agent/inbox/spliced", "turn/start", "turn/end"]);
   let stored = 0;
@@ -42,13 +48,15 @@
   });
   source.addEventListener("reset", () => location.reload());
   // The streamed copy goes when the durable one is there, in the same step: nothing flickers, nothing is there twice.
+  let didSee = false;
+  messages.addEventListener("htmx:beforeSwap", () => { didSee = seesEnd(); });
   messages.addEventListener("htmx:afterSwap", () => {
     if (stored) said.textContent = said.textContent.slice(stored);
     stored = 0;
     live.hidden = !said.textContent;
+    keepEnd(didSee);
   });
 
-  const form = byId("chat");
   form.addEventListener("htmx:afterRequest", event => {
     const { elt, successful, requestConfig } = event.detail;
     if (elt === form && successful && requestConfig.formData.get("text") === text.value) text.value = "";
