@@ -15,9 +15,10 @@ from tapster.engine.assembly import (
     project_system_snapshots,
 )
 from tapster.engine.assembly.assemble import assemble_request
+from tapster.engine.assembly.layout_blocks import REGION_ORDER
 from tapster.engine.ecma import stringify, utf16_length
 from tapster.engine.errors import TapsterError
-from tests.support.assembly import Case, cases
+from tests.support.assembly import Case, cases, laid_out_cases
 
 
 def native_ids(result: AssemblyResult, case: Case) -> list[str]:
@@ -115,3 +116,28 @@ def test_a_failing_source_gives_nothing_and_leaves_nothing(case: Case, data: st.
     assert carried.snapshots == ()
     assert stringify(list(context.native_messages)) == frozen
     assert registry.descriptors()[: len(before)] == before
+
+
+def assembled(case: Case) -> AssemblyResult | None:
+    """The request, or None for a declared refusal; anything else is a crash."""
+    try:
+        return case.assemble()
+    except TapsterError:
+        return None
+
+
+@given(laid_out_cases())
+def test_any_layout_gives_a_whole_request_or_a_declared_refusal(case: Case) -> None:
+    result = assembled(case)
+    if result is None:
+        return
+    known = [message["id"] for message in case.native]
+    found = native_ids(result, case)
+    assert sorted(found) == sorted(set(known) & set(found))
+    covered = [index for node in result.nodes for index in range(node.start, node.start + node.count)]
+    assert covered == list(range(len(result.messages)))
+    assert stringify(result.to_json()) == stringify(case.assemble().to_json())
+    if result.placement_controls is not None:
+        assert found == known
+        regions = [node.region for node in result.nodes]
+        assert regions == sorted(regions, key=list(REGION_ORDER).index)

@@ -127,3 +127,61 @@ def _block(draw: st.DrawFn, block_id: str, earlier: Sequence[str], macros: Seque
     if kind == "claim":
         more["claims"] = [{"sourceId": draw(st.sampled_from(earlier)), "blockId": "b0"}]
     return text(block_id, draw(TEXTS), **more)
+
+
+@st.composite
+def layouts(draw: st.DrawFn, sources: Sequence[str]) -> dict[str, Json]:
+    """A layout over sources, some of which may not be there."""
+    names = st.sampled_from([*sources, "ghost", "history"])
+    settings: dict[str, Json] = {}
+    for name in draw(st.lists(names, max_size=3)):
+        anchor: Json = draw(st.sampled_from([None, "end", "beside"]))
+        if anchor == "beside":
+            other = draw(names)
+            side = draw(st.sampled_from(["before", "after"]))
+            anchor = None if other == name else {"sourceId": other, "positionId": "content", "side": side}
+        settings[name] = {
+            "sourceId": name,
+            "positionId": "content",
+            "enabled": draw(st.booleans()),
+            "placement": draw(st.sampled_from(["source", "list"])),
+        } | ({} if anchor is None else {"anchor": anchor})
+    value: dict[str, Json] = {
+        "version": 1,
+        "source": draw(st.sampled_from(["manual", "preset-slots"])),
+        "identity": draw(st.sampled_from(["preserve", "position"])),
+        "fallback": draw(st.sampled_from(["source-order", "source-order", "error"])),
+        "overrides": [],
+        "positions": list(settings.values()),
+    }
+    if draw(st.booleans()):
+        value["priority"] = draw(st.permutations(["preset", "resource", "default"]))
+    return value
+
+
+@st.composite
+def laid_out_cases(draw: st.DrawFn) -> Case:
+    """Cases with either backend, any placement, perhaps a layout, and a slot owner among the sources."""
+    case = draw(cases())
+    names = [source["source_id"] for source in case.sources]
+    slots = [text("open", "open"), reference("h", "history"), text("mid", "mid"), reference("i", "input")]
+    owned = [block for block in slots if draw(st.integers(0, 3))]
+    owned += [reference(f"to-{name}", name) for name in names if draw(st.booleans())]
+    owner = {"source_id": "preset", "blocks": owned, "dependencies": ["history", "input", *names]}
+    lore = [text(f"w{depth}", f"w{depth}", depth=depth) for depth in (0, 1, 4)]
+    book = {"source_id": "worldbook", "blocks": lore[: draw(st.integers(0, 3))]}
+    preset = dict(case.preset)
+    is_native = draw(st.booleans())
+    rules = [dict(rule) for rule in preset["rules"]]
+    for rule in rules:
+        if is_native:
+            rule["depth"] = None
+    extra = [{"id": "preset", "kind": "preset"}, {"id": "worldbook", "kind": "worldbook"}]
+    place = draw(st.integers(0, len(rules)))
+    rules[place:place] = extra
+    preset["rules"] = rules
+    if is_native:
+        preset |= {"backend": "native", "placement": draw(st.sampled_from(["native-roles", "native-slots"]))}
+    if draw(st.booleans()):
+        preset["layout"] = draw(layouts([*names, "preset", "worldbook"]))
+    return attrs.evolve(case, preset=preset, sources=(*case.sources, owner, book))
