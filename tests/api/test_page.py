@@ -324,6 +324,23 @@ async def test_the_stream_resumes_and_ends_with_its_tab(tmp_path: Path) -> None:
             await until(lambda: task_count() == before)
 
 
+async def test_a_tab_closed_at_any_moment_leaves_no_subscription(tmp_path: Path) -> None:
+    async with open_page(tmp_path) as visitor:
+        await visitor.served.tapster.create_session("s")
+        agent = visitor.served.tapster.host.agent("s")
+        assert agent is not None
+        seen = 0
+        for steps in range(60):
+            async with listening(visitor, "/sessions/s/stream", "from=0") as tab:
+                for _ in range(steps):
+                    await trio.lowlevel.checkpoint()
+                seen = max(seen, agent.log.subscriber_count)
+                tab.leave()
+                await tab.ended.wait()
+            assert agent.log.subscriber_count == 0, steps
+        assert seen == 1
+
+
 UNKNOWN = [
     ("GET", "/nothing"),
     ("GET", "/library/spells/1"),

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Literal, final
 
 import attrs
+import trio
 
-from tapster.actors.hosts.embedded import AgentHandle, LiveChunk, Subscription
+from tapster.actors.hosts.embedded import AgentHandle, EmbeddedHost, LiveChunk, Subscription
 from tapster.actors.session.embedded import embedded_key
 from tapster.actors.tapster import Tapster
 from tapster.engine.activation.explanations import Language
@@ -20,16 +21,26 @@ from .shown import preview_json
 @final
 @attrs.define(eq=False)
 class LiveEvents:
-    """A subscription as numbered notices; a live chunk carries the seq of the last event, where a client resumes."""
+    """A session's events and chunks as numbered notices; a chunk carries the seq of the last event, to resume after.
 
-    _subscription: Subscription
+    It listens only within its block: between an answer that began and its body a client may leave, and nobody would
+    end a subscription that was already made. Events of that moment aren't missed, for it begins after a seq.
+    """
+
+    _host: EmbeddedHost
+    _session_id: str
     _seq: int
+    _subscription: Subscription | None = None
 
     def __enter__(self) -> "LiveEvents":
+        agent = self._host.agent(self._session_id)
+        if agent is not None:
+            self._subscription = agent.log.subscribe(self._seq)
         return self
 
     def __exit__(self, *details: object) -> None:
-        self._subscription.close()
+        if self._subscription is not None:
+            self._subscription.close()
 
     async def receive(self) -> Notice:
         """The next event or chunk.
@@ -37,6 +48,9 @@ class LiveEvents:
         Raises:
             trio.EndOfChannel: the session closed, or this reader fell behind.
         """
+        if self._subscription is None:
+            await trio.lowlevel.checkpoint()
+            raise trio.EndOfChannel
         item = await self._subscription.receive()
         if isinstance(item, LiveChunk):
             return Notice(self._seq, "chunk", {"turn": item.turn, "step": item.step, "chunk": item.chunk.to_json()})
@@ -114,13 +128,11 @@ class SessionsPort:
         }
 
     async def subscribe(self, session_id: str, after: int | None) -> "LiveEvents":
-        """The session's events from now on, those after a seq first."""
-        handle = await self.tapster.open_session(session_id)
+        """The session's events from now on, those after a seq first; it listens once it is entered."""
+        await self.tapster.open_session(session_id)
         agent = self.tapster.host.agent(session_id)
-        # Read before subscribing: what comes in between is then at most sent twice to one who connects again.
-        events = () if agent is None else agent.log.events
-        last = events[-1].seq if events else -1
-        return LiveEvents(await handle.subscribe(after), last if after is None else after)
+        last = agent.log.seq - 1 if agent is not None else -1
+        return LiveEvents(self.tapster.host, session_id, last if after is None else after)
 
     def _shown(self, header: SessionHeader) -> Json:
         agent = self.tapster.host.agent(header.id)

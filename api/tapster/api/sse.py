@@ -136,8 +136,9 @@ class EventStream(ResponseBody):
         self._is_greeted = False
 
     async def __aenter__(self) -> "EventStream":
-        self._subscription = self._opened.__enter__()
+        # The only place to be cancelled is before: what was entered is always left again.
         await trio.lowlevel.checkpoint()
+        self._subscription = self._opened.__enter__()
         return self
 
     async def __aexit__(
