@@ -5,12 +5,14 @@ Source: design §4; style §1 "an application is a context manager of context ma
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+import random
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, final
 
 import attrs
+import trio
 
 from tapster.actors.hosts.embedded import (
     AgentHandle,
@@ -45,13 +47,27 @@ from tapster.actors.session import (
 from tapster.actors.session.alerts import RpAlerts
 from tapster.actors.session.cold import cold_preview
 from tapster.actors.session.embedded import embedded_key
-from tapster.actors.store import Store, StoreConfig, open_store
+from tapster.actors.store import Engine, Store, StoreConfig, open_store
 from tapster.actors.system import SystemClock, SystemIds
 from tapster.actors.traces import TraceOutbox, open_trace_outbox
+from tapster.engine.activation import ActivationMode, ActivationSettings
 from tapster.engine.ecma import Json
 from tapster.engine.errors import RequestError
 from tapster.engine.policy import RpIntent, Selection, card_bound_intent, command_intent, commit_rp, intent_of
-from tapster.runtime import Clock, Ids, Lifecycle, LogSink, Phase, Threads, open_supervisor
+from tapster.runtime import (
+    ActorGone,
+    Clock,
+    Ids,
+    Lifecycle,
+    LogSink,
+    LoopMeter,
+    Phase,
+    Roster,
+    Threads,
+    metered_loop,
+    open_roster,
+    open_supervisor,
+)
 
 ENGINE_THREADS: Final = 2
 """Assemblies computed at once: the interpreter lets one run at a time, the second overlaps its native scans."""
@@ -73,13 +89,17 @@ class TapsterConfig:
     Attributes:
         provider: the model server; None means every request fails until one is set.
         model: what to ask it for.
-        max_live_sessions: sessions awake at once.
+        session_mode: how new sessions activate world books, unless whoever makes one says otherwise.
+        max_live_sessions: sessions awake at once; one more puts the longest unused to sleep.
+        idle_s: a session that nobody uses for so long is put to sleep; None keeps it awake.
     """
 
     store: StoreConfig
     provider: OpenAiSettings | None = None
     model: str = "default"
+    session_mode: ActivationMode = "sillytavern"
     max_live_sessions: int = 2048
+    idle_s: float | None = 900.0
 
     @classmethod
     def in_directory(cls, directory: Path) -> TapsterConfig:
@@ -114,46 +134,53 @@ async def open_tapster(
     log: LogSink = silent,
     tools: ToolRegistry | None = None,
     provider: Provider | None = None,
+    engine: Callable[[], Engine] | None = None,
+    jitter: Callable[[], float] = random.random,
 ) -> AsyncIterator[Tapster]:
     """Tapster for the length of a block.
 
     Args:
         provider: takes the place of the configured model server.
+        engine: opens another storage engine than the configured one.
+        jitter: varies the delay of retries.
 
     Raises:
         StoreError: the data can't be used; the message names it.
     """
     clock, ids = clock or SystemClock(), ids or SystemIds()
-    async with (
-        open_store(config.store, clock=clock) as store,
-        open_library(store, clock=clock, ids=ids) as library,
-        open_trace_outbox(store, log) as outbox,
-        open_supervisor(log) as supervisor,
-        _open_provider(config, provider) as model,
-        open_embedded_host(
-            StoredSessionLog(store),
-            {PROVIDER: model},
-            options=AgentOptions(PROVIDER, config.model, cwd=str(config.store.directory)),
-            tools=tools,
-            clock=clock,
-            ids=ids,
-            report=log,
-        ) as host,
-    ):
-        ports = SessionPorts(
-            library.sessions, outbox, open_regex_engine(), Threads("engine", ENGINE_THREADS), clock, ids
-        )
-        sessions = Sessions(supervisor, ports, max_live=config.max_live_sessions)
-        tavern = EmbeddedTavern(host, sessions, RpAlerts(clock, ids), log)
-        tavern.attach()
-        tapster = Tapster(config, store, library, outbox, sessions, host, tavern, ports)
-        tapster.lifecycle.advance(Phase.READY)
-        for warning in store.warnings:
-            log("warning", "store.started-without", code=warning.code, subject=warning.subject)
-        try:
-            yield tapster
-        finally:
-            tapster.lifecycle.advance(Phase.STOPPING)
+    with open_roster() as roster, metered_loop() as meter:
+        async with (
+            open_store(config.store, clock=clock, engine=engine) as store,
+            open_library(store, clock=clock, ids=ids) as library,
+            open_trace_outbox(store, log) as outbox,
+            open_supervisor(log) as supervisor,
+            _open_provider(config, provider) as model,
+            open_embedded_host(
+                StoredSessionLog(store),
+                {PROVIDER: model},
+                options=AgentOptions(PROVIDER, config.model, cwd=str(config.store.directory)),
+                tools=tools,
+                clock=clock,
+                ids=ids,
+                report=log,
+                jitter=jitter,
+                idle_s=config.idle_s,
+                max_live=config.max_live_sessions,
+            ) as host,
+        ):
+            threads = Threads("engine", ENGINE_THREADS)
+            ports = SessionPorts(library.sessions, outbox, open_regex_engine(), threads, clock, ids)
+            sessions = Sessions(supervisor, ports, max_live=config.max_live_sessions)
+            tavern = EmbeddedTavern(host, sessions, RpAlerts(clock, ids), log)
+            tavern.attach()
+            tapster = Tapster(config, store, library, outbox, sessions, host, tavern, ports, roster, meter)
+            tapster.lifecycle.advance(Phase.READY)
+            for warning in store.warnings:
+                log("warning", "store.started-without", code=warning.code, subject=warning.subject)
+            try:
+                yield tapster
+            finally:
+                tapster.lifecycle.advance(Phase.STOPPING)
 
 
 @asynccontextmanager
@@ -180,7 +207,10 @@ class Tapster:
     host: EmbeddedHost
     tavern: EmbeddedTavern
     ports: SessionPorts
+    roster: Roster
+    meter: LoopMeter
     lifecycle: Lifecycle = attrs.field(factory=Lifecycle)
+    opened_at: float = attrs.field(factory=trio.current_time)
 
     async def open_session(self, session_id: str) -> AgentHandle:
         """The session, woken if it sleeps.
@@ -193,8 +223,11 @@ class Tapster:
         self.lifecycle.admit()
         return await self.host.open(session_id)
 
-    async def create_session(self, session_id: str | None = None) -> AgentHandle:
+    async def create_session(self, session_id: str | None = None, *, mode: ActivationMode | None = None) -> AgentHandle:
         """A new session.
+
+        Args:
+            mode: how it activates world books, None for the configured mode.
 
         Raises:
             SessionExists: the id is taken.
@@ -202,7 +235,21 @@ class Tapster:
             TapsterError: a part of its start failed; nothing of it is kept.
         """
         self.lifecycle.admit()
-        return await self.host.create(session_id)
+        handle = await self.host.create(session_id)
+        await self.library.activation.change(embedded_key(handle.id), {"mode": mode or self.config.session_mode})
+        return handle
+
+    async def activation_settings(self, session_id: str, patch: Json | None = None) -> ActivationSettings:
+        """How a session activates its world books, after a change if a patch is given.
+
+        Raises:
+            SessionNotFound: there is none of that id.
+            RequestError: a member of the patch doesn't fit; nothing was written.
+        """
+        await self.host.session(session_id).header()
+        if patch is None:
+            return await self.library.activation.settings(embedded_key(session_id))
+        return await self.library.activation.change(embedded_key(session_id), patch)
 
     async def preview(self, session_id: str, draft: str | None = None) -> Assembled:
         """What a session would send now (with a draft message, if one is given); nothing is recorded or changed.
@@ -213,8 +260,13 @@ class Tapster:
         key = embedded_key(session_id)
         agent = self.host.agent(session_id)
         if agent is not None:
-            answer: Assembled = await self.sessions.ask(key, agent.session, Preview(draft))
-            return answer
+            try:
+                answer: Assembled = await self.sessions.ask(key, agent.session, Preview(draft))
+                return answer
+            except ActorGone as gone:
+                # Put to sleep in this very moment: then it is looked at as it sleeps.
+                if gone.taken:
+                    raise
         return await cold_preview(key, await self._cold(session_id), self.ports, draft)
 
     async def history(self, session_id: str) -> Inspection:

@@ -10,8 +10,10 @@ from tapster.engine.contract import CONTRACT_ROOT, SecurityOptions
 
 from .answers import to_response
 from .contract import ContractRoot
+from .facts import request_facts
 from .own import OWN_ROOT, OwnOptions, OwnRoot
 from .ports import Tapster
+from .probes import CONTENT_TYPE, PROBES, answer_probe
 
 
 @attrs.frozen
@@ -54,6 +56,9 @@ def create_app(tapster: Tapster, options: AppOptions | None = None) -> QuartTrio
             return to_response(await contract.answer(request))
         if is_below(path, OWN_ROOT):
             return await own.answer(request)
+        if path in PROBES and request.method in ("GET", "HEAD"):
+            probed = answer_probe(tapster, request_facts(request.scope), options.security)
+            return Response(probed, content_type=CONTENT_TYPE) if isinstance(probed, str) else to_response(probed)
         return None
 
     return app

@@ -6,6 +6,7 @@ from typing import Any, final
 import attrs
 
 from tapster.actors.contract import ContractTraces, RpReading
+from tapster.actors.introspection import RuntimeReading, read_runtime
 from tapster.actors.library import (
     Characters,
     Presets,
@@ -91,6 +92,18 @@ class ImportsPort:
 
 
 @final
+@attrs.frozen
+class RuntimePort:
+    """``ports.Runtime``."""
+
+    tapster: Tapster
+
+    def reading(self) -> RuntimeReading:
+        """One look at everything that lives."""
+        return read_runtime(self.tapster)
+
+
+@final
 @attrs.define(eq=False)
 class Backing:
     """``ports.Tapster`` over the open runtime."""
@@ -136,8 +149,8 @@ class Backing:
 
     @property
     def traces(self) -> ContractTraces:
-        limits = self.tapster.config.store.retention.limits
-        return ContractTraces(self.tapster.store, self.tapster.outbox, HOME_HOST, limits, self.legacy)
+        retention = self.tapster.config.store.retention
+        return ContractTraces(self.tapster.store, self.tapster.outbox, HOME_HOST, retention, self.legacy)
 
     @property
     def sessions(self) -> SessionsPort:
@@ -146,6 +159,10 @@ class Backing:
     @property
     def imports(self) -> ImportsPort:
         return ImportsPort(self.tapster)
+
+    @property
+    def runtime(self) -> RuntimePort:
+        return RuntimePort(self.tapster)
 
     @property
     def is_draining(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Literal, Protocol, TypeAlias
 import attrs
 
 from tapster.actors.contract import AuditReading, RpReading
+from tapster.actors.introspection import RuntimeReading
 from tapster.engine.activation.explanations import Language
 from tapster.engine.ecma import Json
 from tapster.engine.policy import RequestResult, Selection
@@ -224,6 +225,13 @@ class Sessions(Protocol):
         """The v1 ``/active`` body without ``ok``; runs an assembly and records nothing."""
 
 
+class Runtime(Protocol):
+    """The running program about itself."""
+
+    def reading(self) -> RuntimeReading:
+        """One look at everything that lives, made without waiting."""
+
+
 class Tapster(Protocol):
     """Everything the HTTP layer reaches."""
 
@@ -251,6 +259,8 @@ class Tapster(Protocol):
     def sessions(self) -> Sessions: ...
     @property
     def imports(self) -> Imports: ...
+    @property
+    def runtime(self) -> Runtime: ...
     @property
     def is_draining(self) -> bool:
         """Whether a shutdown has begun."""

@@ -8,7 +8,6 @@ import attrs
 import trio
 
 from tapster.actors.providers import OpenAiSettings
-from tapster.actors.store import StoreConfig
 from tapster.actors.store.files.traces import LegacyTraces
 from tapster.actors.system import SystemIds
 from tapster.actors.tapster import Tapster, TapsterConfig, open_tapster
@@ -21,6 +20,7 @@ from .logs import log_sink
 from .page import add_page
 from .running_file import announced
 from .serving import Server, open_server, server_config
+from .storing import store_config
 
 SERVER_GRACE_S: Final = 3.0
 REQUEST_TOKEN_BYTES: Final = 32
@@ -41,7 +41,13 @@ def tapster_config(config: Config) -> TapsterConfig:
     provider = None
     if config.provider_url is not None:
         provider = OpenAiSettings(config.provider_url, config.provider_key)
-    return TapsterConfig(StoreConfig(config.data_dir, config.store), provider, config.model, config.max_live_sessions)
+    return TapsterConfig(
+        store_config(config),
+        provider,
+        config.model,
+        max_live_sessions=config.max_live_sessions,
+        idle_s=config.idle_s or None,
+    )
 
 
 def app_options(config: Config) -> AppOptions:
@@ -74,11 +80,12 @@ async def open_running(config: Config) -> AsyncIterator[Running]:
 
     Raises:
         StoreError: the data can't be used.
-        OSError: the address is taken.
+        AddressUnusable: the address is taken.
     """
     async with open_tapster(tapster_config(config), log=log_sink) as tapster:
-        app = create_app(Backing(tapster, await open_legacy(config)), app_options(config))
-        add_page(app, tapster, config)
+        legacy = await open_legacy(config)
+        app = create_app(Backing(tapster, legacy), app_options(config))
+        add_page(app, tapster, config, legacy)
         server_settings = server_config(config.host, config.port, grace_s=SERVER_GRACE_S)
         async with open_server(app, server_settings) as server:
             with announced(config.data_dir, server.urls[0]):

@@ -18,6 +18,9 @@ from .errors import RuntimeFault as RuntimeFault
 from .inbox import Inbox as Inbox
 from .lifecycle import Lifecycle as Lifecycle
 from .lifecycle import Phase as Phase
+from .loop import LoopMeter as LoopMeter
+from .loop import LoopReading as LoopReading
+from .loop import metered_loop as metered_loop
 from .nursery import ServiceNursery as ServiceNursery
 from .nursery import open_service_nursery as open_service_nursery
 from .ports import Clock as Clock
@@ -25,6 +28,9 @@ from .ports import Ids as Ids
 from .ports import LogSink as LogSink
 from .request import Request as Request
 from .request import Stage as Stage
+from .roster import ActorReading as ActorReading
+from .roster import Roster as Roster
+from .roster import open_roster as open_roster
 from .supervisor import Child as Child
 from .supervisor import Restart as Restart
 from .supervisor import Supervisor as Supervisor

@@ -15,6 +15,7 @@ from .cleanup import CLEANUP_GRACE_S, bounded_shield
 from .errors import ActorGone, AskCycle, ManyErrors, Overloaded, RuntimeFault
 from .inbox import Inbox
 from .request import Request, Stage
+from .roster import current_roster
 
 _identities = count(1)
 
@@ -51,6 +52,9 @@ class Actor:
     async def open(self) -> None:
         """Get ready; a failure here fails the opening call."""
 
+    def begin(self) -> None:
+        """Start work of its own, by ``start_background``; called once, before the first message."""
+
     def receive(self, request: Request) -> None:
         """Change state for one request, in inbox order, without awaiting.
 
@@ -75,6 +79,11 @@ class Actor:
     def finish(self) -> None:
         """End the actor from within, as passivation does: the inbox closes, what was never taken gets ``ActorGone``."""
         self._inbox.close()
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether anybody waits for it, in its inbox or with a request open."""
+        return bool(self._open) or len(self._inbox) > 0
 
     def statistics(self) -> ActorStatistics:
         """A reading for introspection."""
@@ -118,11 +127,15 @@ class Actor:
         self._open = set()
         ended = trio.Event()
         ref = Ref(self, self._inbox, ended)
+        roster = current_roster()
         try:
             await self.open()
+            if roster is not None:
+                roster.add(ref)
             async with trio.open_nursery(strict_exception_groups=True) as work:
                 self._work = work
                 ASKERS.set((self._identity,))
+                self.begin()
                 task_status.started(ref)
                 while (request := await self._inbox.get()) is not None:
                     # Between leaving the inbox and this step its asker may have left: then it must not be begun.
@@ -133,9 +146,14 @@ class Actor:
             self._inbox.close()
             for request in (*self._inbox.drain(), *self._open):
                 request.end()
-            with bounded_shield(self.close_grace_s):
-                await self.close()  # noqa: ASYNC102 - bounded_shield is the shield
-            ended.set()
+            try:
+                with bounded_shield(self.close_grace_s):
+                    await self.close()  # noqa: ASYNC102 - bounded_shield is the shield
+            finally:
+                # A bug in close must not leave those waiting who want the actor gone.
+                ended.set()
+                if roster is not None:
+                    roster.remove(ref)
 
 
 def declared_leaf(group: BaseExceptionGroup[BaseException], declared: tuple[type[Exception], ...]) -> Exception:
@@ -206,7 +224,9 @@ class Ref:
 
     def tell(self, body: Any, *, control: bool = False) -> bool:
         """Send a message nobody waits for; False when the inbox is full or closed."""
-        return self._inbox.put_nowait(self._request(body), control=control)
+        # Nobody waits for it, so it can't close a circle and its work begins a chain of its own.
+        request = Request(body, self.name, (), trio.current_time())
+        return self._inbox.put_nowait(request, control=control)
 
     def stop(self) -> None:
         """Ask the actor to end: nothing more is taken, running work is cancelled."""

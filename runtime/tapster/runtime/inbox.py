@@ -23,6 +23,7 @@ class Inbox:
     _normal: deque[Request] = attrs.field(factory=deque)
     _control: deque[Request] = attrs.field(factory=deque)
     _senders: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot)
+    _control_senders: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot)
     _reader: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot)
     _is_closed: bool = False
     _promised: int = 0
@@ -47,16 +48,13 @@ class Inbox:
 
         Cancellation: a sender that is cancelled while it waits has queued nothing.
         """
-        if not self._is_closed and not self._senders and self._has_room(control):
-            await trio.lowlevel.checkpoint_if_cancelled()
-            if self.put_nowait(request, control=control):
-                await trio.lowlevel.cancel_shielded_checkpoint()
-                return True
+        await trio.lowlevel.checkpoint_if_cancelled()
+        # Whoever waits has used up all room, so a newcomer that finds some passes nobody of its kind.
+        if self.put_nowait(request, control=control):
+            await trio.lowlevel.cancel_shielded_checkpoint()
+            return True
         while not self._is_closed:
-            if self._has_room(control) and self._promised == 0:
-                self._append(request, control)
-                return True
-            await self._senders.park()
+            await (self._control_senders if control else self._senders).park()
             if self._promised:
                 self._promised -= 1
                 if not self._is_closed:
@@ -85,6 +83,7 @@ class Inbox:
         self._is_closed = True
         self._promised = 0
         self._reader.unpark_all()
+        self._control_senders.unpark_all()
         self._senders.unpark_all()
 
     def drain(self) -> list[Request]:
@@ -112,6 +111,8 @@ class Inbox:
 
     def _wake_sender(self) -> None:
         # The freed slot is promised to the longest waiter, so a newcomer can't take it before that one runs.
-        if self._senders and self._has_room(False):
-            self._promised += 1
-            self._senders.unpark()
+        for senders, control in ((self._control_senders, True), (self._senders, False)):
+            if senders and self._has_room(control):
+                self._promised += 1
+                senders.unpark()
+                return

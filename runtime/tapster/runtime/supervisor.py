@@ -14,6 +14,7 @@ from .actor import Actor, Ref, open_actor
 from .cleanup import unbounded_shield
 from .errors import ActorGone, Quarantined, RestartLimit
 from .ports import LogSink
+from .roster import current_roster
 from .watch import Watched
 
 
@@ -76,11 +77,19 @@ class Child:
             self._crashes.clear()
             self.state.set("restarting")
 
-    async def stop(self) -> None:
-        """End it for good and wait until it is gone."""
+    async def wait_gone(self) -> None:
+        """Wait until it has ended for good, whoever ended it."""
+        await self._gone.wait()
+
+    def leave(self) -> None:
+        """End it for good, without waiting."""
         if self._ref is not None:
             self._ref.stop()
         self._scope.cancel(reason=f"{self.name} is stopped")
+
+    async def stop(self) -> None:
+        """End it for good and wait until it is gone."""
+        self.leave()
         await self._gone.wait()
 
 
@@ -91,7 +100,12 @@ class Supervisor:
 
     _nursery: trio.Nursery
     _log: LogSink
-    children: list[Child] = attrs.field(factory=list)
+    _children: dict[Child, None] = attrs.field(factory=dict)
+
+    @property
+    def children(self) -> tuple[Child, ...]:
+        """Children that have started and not ended for good, oldest first."""
+        return tuple(self._children)
 
     async def start(self, name: str, make: Callable[[], Actor], restart: Restart | None = None) -> Child:
         """Start a child and wait until it is ready.
@@ -101,10 +115,12 @@ class Supervisor:
         """
         child = Child(name, make, restart or Restart())
         await self._nursery.start(self._keep, child, name=f"supervisor: {name}")
-        self.children.append(child)
         return child
 
     async def _keep(self, child: Child, task_status: trio.TaskStatus[None]) -> None:  # noqa: ASYNC128 - in _run_once
+        roster = current_roster()
+        if roster is not None:
+            roster.add_child(child)
         try:
             with child._scope:
                 await self._run_once(child, task_status)
@@ -113,8 +129,9 @@ class Supervisor:
         finally:
             child.state.set("ended")
             child._gone.set()
-            if child in self.children:
-                self.children.remove(child)
+            if roster is not None:
+                roster.remove_child(child)
+            self._children.pop(child, None)
 
     async def _run_once(self, child: Child, task_status: trio.TaskStatus[None] | None) -> None:
         is_ready = False
@@ -122,6 +139,7 @@ class Supervisor:
             async with open_actor(child.make()) as ref:
                 is_ready = True
                 child._ref = ref
+                self._children[child] = None
                 child.state.set("running")
                 if task_status is not None:
                     task_status.started()
@@ -158,6 +176,6 @@ async def open_supervisor(log: LogSink) -> AsyncIterator[Supervisor]:
             yield supervisor
         finally:
             with unbounded_shield():
-                for child in reversed(list(supervisor.children)):
+                for child in reversed(supervisor.children):
                     await child.stop()  # noqa: ASYNC102 - each actor's close is bounded
             nursery.cancel_scope.cancel(reason="the supervisor is closed")

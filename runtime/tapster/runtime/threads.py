@@ -8,6 +8,8 @@ from typing import TypeVar, TypeVarTuple, Unpack, final
 import attrs
 import trio
 
+from .roster import current_roster
+
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
 
@@ -33,6 +35,9 @@ class Threads:
         self._limiter = trio.CapacityLimiter(limit)
         self._runs = 0
         self._total_s = 0.0
+        roster = current_roster()
+        if roster is not None:
+            roster.pools.append(self)
 
     async def run(
         self,

@@ -31,13 +31,13 @@ class Watched(Generic[T]):
             self._changed.unpark_all()
 
     async def wait_value(self, accept: Callable[[T], bool]) -> T:
-        """Wait until the value is acceptable, at once if it is already.
+        """Wait until the value is acceptable, at once if it is already; it still is when this returns.
 
         A value that is replaced before the waiting task runs may be missed.
         """
+        await trio.lowlevel.checkpoint()
         while not accept(self._value):
             await self._changed.park()
-        await trio.lowlevel.checkpoint()
         return self._value
 
     async def wait_transition(self) -> T:

@@ -5,7 +5,6 @@ Source: design §4 rules 3-8.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar, final
 
 import attrs
@@ -13,11 +12,11 @@ import trio
 
 from tapster.actors.hosts.port import HostSession
 from tapster.actors.store.values import SessionKey
-from tapster.engine.ecma import Json
+from tapster.engine.activation import SessionState
 from tapster.engine.errors import TapsterError
 from tapster.engine.policy import RpIntent, SandboxMode
 from tapster.engine.text.ports import RegexEngine
-from tapster.runtime import Actor, Clock, Ids, Request, Threads
+from tapster.runtime import Actor, Clock, Ids, Request, RuntimeFault, Threads
 
 from .capture import Capture, CaptureMoment, Written
 from .compute import Computed, FrozenInput, compute_in_thread
@@ -32,6 +31,7 @@ from .messages import (
     CatchUp,
     CommitQueuedRp,
     EventsLogged,
+    Leave,
     Preview,
     RequestErrored,
     RequestLeft,
@@ -83,7 +83,9 @@ class SessionActor(Actor):
         self._is_told = False
         self._under_way: Request | None = None
         self._assembled: Assembled | None = None
-        self._rolled = 0
+        self._state = SessionState()
+        self._unsaved: tuple[int, SessionState] | None = None
+        self._saving = trio.Lock()
         self._roleplay = Roleplay(key, ports.library)
         self.wanted_sandbox: SandboxMode | None = None
 
@@ -98,10 +100,11 @@ class SessionActor(Actor):
         Raises:
             TapsterError: any part failed; the session isn't served.
         """
-        selection = await self._ports.library.ensure_selection(self.key, self._parent)
         header = await self._host.header()
+        selection = await self._ports.library.ensure_selection(self.key, self._parent, header.seed_length)
         inspection = await self._host.inspect()
         self._followed = Followed.rebuild(header, inspection.events)
+        self._state = await self._ports.library.state(self.key, self._followed.seq)
         self.wanted_sandbox = await self._roleplay.start(
             selection.rp, header, self._followed.sandbox, card_bound=selection.character_card_id is not None
         )
@@ -125,6 +128,8 @@ class SessionActor(Actor):
                 self._follow_soon()
             case CatchUp():
                 self.start(request, self._answer_applied)
+            case Leave():
+                self.start(request, self._leave)
             case BeginRequest():
                 self.start(request, self._captured, self._capture.starting)
             case RequestPrepared(turn, step, assembly):
@@ -140,9 +145,9 @@ class SessionActor(Actor):
                 raise TypeError(f"{self.name} has no answer to {type(request.body).__name__}")
 
     async def close(self) -> None:
-        """Close a record that still waits for its request."""
+        """Close a record that still waits for its request, and keep the last state."""
         self._write(self._capture.unloading())
-        await trio.lowlevel.checkpoint()
+        await self._save_soon()
 
     # Assembly ---------------------------------------------------------------------------------------------------
 
@@ -161,18 +166,19 @@ class SessionActor(Actor):
         if older is not None:
             await older.wait_ended()
         self._assembled = None
-        computed, frozen = await self._compute(message.host_context, draft=None)
-        # From here to the return nothing waits: the claims are used up exactly when the profile is handed over.
+        computed, frozen = await self._compute(message, draft=None)
+        # From here to the return nothing waits: claims are used up and the state moves on exactly when the profile is
+        # handed over.
         self._followed.drop_claims(frozen.pending)
-        self._rolled += computed.draws > 0
+        self._move_on(frozen.seq, computed.state)
         self._assembled = assembled_from(computed, frozen, self._ports.ids)
         return self._assembled
 
     async def _preview(self, message: Preview) -> Assembled:
-        computed, frozen = await self._compute(message.host_context, draft=message.draft)
+        computed, frozen = await self._compute(message, draft=message.draft)
         return assembled_from(computed, frozen, self._ports.ids)
 
-    async def _compute(self, context: Mapping[str, Json], *, draft: str | None) -> tuple[Computed, FrozenInput]:
+    async def _compute(self, message: Assemble | Preview, *, draft: str | None) -> tuple[Computed, FrozenInput]:
         changed: tuple[str, ...] = ()
         for _ in range(TRIES):
             await self._catch_up()
@@ -183,16 +189,44 @@ class SessionActor(Actor):
                 self._followed.pending if draft is None else attrs.evolve(self._followed.pending, claimed=()),
                 self._followed.history(),
                 bound,
-                RollSeed(str(self.key), self._rolled, self._ports.clock.now_ms()),
-                context,
+                RollSeed(str(self.key), self._state.rolled, self._ports.clock.now_ms()),
+                message.host_context,
                 draft,
                 self.is_rp,
+                state=self._state,
+                trigger=message.trigger,
+                seq=self._followed.seq,
             )
             computed = await compute_in_thread(frozen, self._ports.regex, self._ports.threads)
             changed = self._ports.library.revisions(self.key).changed_since(taken)
             if not changed:
                 return computed, frozen
         raise LeaseLost(changed)
+
+    # State ----------------------------------------------------------------------------------------------------
+
+    def _move_on(self, seq: int, state: SessionState) -> None:
+        if state != self._state:
+            self._state = state
+            self._unsaved = seq, state
+            self.start_background(self._save_soon)
+
+    async def _save_soon(self) -> None:
+        try:
+            await self._save()
+        except (TapsterError, RuntimeFault):
+            # Still unsaved: whoever prepares the request tries again and is told, and so does the next state.
+            await trio.lowlevel.checkpoint()
+
+    async def _save(self) -> None:
+        """Make the newest state durable; the request it belongs to only leaves after that."""
+        async with self._saving:
+            unsaved = self._unsaved
+            if unsaved is None:
+                return
+            await self._ports.library.save_state(self.key, *unsaved)
+            if self._unsaved is unsaved:
+                self._unsaved = None
 
     # Following the host -----------------------------------------------------------------------------------------
 
@@ -227,11 +261,18 @@ class SessionActor(Actor):
         await self._catch_up()
         return Applied(self._followed.seq)
 
+    async def _leave(self) -> None:
+        try:
+            await self._catch_up()
+        finally:
+            self.finish()
+
     # Capture ----------------------------------------------------------------------------------------------------
 
     async def _captured(self, moment: CaptureMoment) -> None:
         await self._catch_up()
         self._write(moment())
+        await self._save()
 
     def _write(self, written: Written) -> None:
         uses = self._assembled.uses if self._assembled is not None else ()

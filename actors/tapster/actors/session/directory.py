@@ -13,6 +13,7 @@ from tapster.actors.store.values import SessionKey
 from tapster.runtime import ActorGone, Child, Overloaded, Ref, Restart, Supervisor
 
 from .actor import SessionActor, SessionPorts
+from .messages import Leave
 
 RESTART: Final = Restart(intensity=3, period_s=60.0, exceeded="quarantine")
 DEFAULT_MAX_LIVE: Final = 2048
@@ -37,6 +38,7 @@ class _Entry:
     child: Child | None = None
     actor: SessionActor | None = None
     error: Exception | None = None
+    is_leaving: bool = False
 
 
 @final
@@ -58,6 +60,10 @@ class Sessions:
             TapsterError: a part of its start failed (spec/loader §1).
         """
         entry = self._entries.get(key)
+        if entry is not None and entry.is_leaving and entry.child is not None:
+            # Its successor starts only when it is gone: one owner at a time.
+            await entry.child.wait_gone()
+            entry = self._entries.get(key)
         if entry is not None and entry.child is not None and entry.child.state.value == "ended":
             entry = None
         if entry is None:
@@ -102,6 +108,14 @@ class Sessions:
         entry.child.reset()
         return True
 
+    def release(self, key: SessionKey) -> None:
+        """As ``close``, without waiting: its host's session sleeps or is gone."""
+        entry = self._entries.get(key)
+        if entry is not None and entry.child is not None:
+            entry.is_leaving = True
+            if entry.child.current is None or not entry.child.current.tell(Leave(), control=True):
+                entry.child.leave()
+
     async def close(self, key: SessionKey) -> None:
         """End a session's actor; nothing is lost, the next message opens it again."""
         entry = self._entries.pop(key, None)
@@ -121,7 +135,7 @@ class Sessions:
 
     async def _start(self, key: SessionKey, host: HostSession, parent: SessionKey | None) -> Ref:
         self._forget_ended()
-        if len(self._entries) >= self._max_live:
+        if sum(not entry.is_leaving for entry in self._entries.values()) >= self._max_live:
             raise Overloaded("the session directory")
         entry = self._entries[key] = _Entry()
         make = self._maker(entry, key, host, parent)

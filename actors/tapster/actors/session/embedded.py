@@ -88,6 +88,7 @@ class EmbeddedTavern:
         hooks.request_error.add(self._request_error, prepend=True)
         hooks.error.add(self._error)
         hooks.disposed.add(self._disposed)
+        hooks.in_use.append(self._is_in_use)
 
     async def _created(self, created: AgentCreated) -> None:
         agent = created.agent
@@ -166,8 +167,13 @@ class EmbeddedTavern:
         self.sessions.tell(embedded_key(failed.agent.id), StepErrored(failed.turn, failed.step))
 
     def _disposed(self, agent: Agent) -> None:
+        self.sessions.release(embedded_key(agent.id))
         self._official.pop(agent.id, None)
         self._applied.pop(agent.id, None)
+
+    def _is_in_use(self, agent: Agent) -> bool:
+        session = self.sessions.find(embedded_key(agent.id))
+        return session is not None and session.is_asked
 
     def _guard(self, execution: ToolExecution) -> str | None:
         if not self._is_rp(execution.agent):

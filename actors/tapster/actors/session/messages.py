@@ -5,10 +5,12 @@ from collections.abc import Mapping
 import attrs
 
 from tapster.actors.store.values import ResourceUse
+from tapster.engine.activation.sillytavern import ScanResult
 from tapster.engine.activation.tavern import AdapterResult
 from tapster.engine.ecma import Json
 from tapster.engine.policy import RpIntent
 from tapster.engine.profile import ProfileSnapshot
+from tapster.engine.profile.sillytavern import GenerationType
 from tapster.engine.projection import ContextMetadata
 from tapster.engine.trace import ObservedRequest, OfficialAssembly
 
@@ -18,12 +20,14 @@ class Assemble:
     """Make the profile of one model step from what the session has bound.
 
     Attributes:
+        trigger: the kind of generation, which world-book entries may be limited to.
         host_context: names the host supplies (``user``, ``character`` …).
     """
 
     turn: int
     step: int
     host_context: Mapping[str, Json] = attrs.field(factory=dict)
+    trigger: GenerationType = "normal"
 
 
 @attrs.frozen
@@ -36,6 +40,7 @@ class Preview:
 
     draft: str | None = None
     host_context: Mapping[str, Json] = attrs.field(factory=dict)
+    trigger: GenerationType = "normal"
 
 
 @attrs.frozen
@@ -47,6 +52,7 @@ class Assembled:
         seed: of the random draws; ``draws`` counts those taken.
         selection: the session's selection as its document holds it.
         uses: the resource revisions it was made from.
+        rules: how the books were activated: mode, and in mode ``sillytavern`` quirks and token counter.
         lore: what became of each world-book entry, for explanations.
     """
 
@@ -58,7 +64,8 @@ class Assembled:
     draws: int
     selection: Mapping[str, Json]
     uses: tuple[ResourceUse, ...] = ()
-    lore: AdapterResult | None = attrs.field(default=None, eq=False, repr=False)
+    rules: Mapping[str, Json] = attrs.field(factory=dict)
+    lore: AdapterResult | ScanResult | None = attrs.field(default=None, eq=False, repr=False)
 
 
 @attrs.frozen
@@ -126,6 +133,11 @@ class CancelAssembly:
     """Stop the live assembly, if any."""
 
     reason: str
+
+
+@attrs.frozen
+class Leave:
+    """The host's session sleeps or is gone: take in what is left of its events, and end."""
 
 
 @attrs.frozen

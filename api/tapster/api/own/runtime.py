@@ -21,3 +21,11 @@ async def ready(call: OwnCall) -> Answer:
     if call.tapster.is_draining:
         return Answer({"status": "draining"}, 503, {"Retry-After": "1"})
     return Answer({"status": "ready"})
+
+
+@own_route(
+    ROUTES, "GET", "/runtime", "Actors, event loop, store, threads: the program at work", "runtime", while_draining=True
+)
+async def runtime(call: OwnCall) -> Answer:
+    await trio.lowlevel.checkpoint()
+    return Answer({"runtime": call.tapster.runtime.reading().to_json()})

@@ -6,6 +6,7 @@ order, and only then is the session stored and served. Whatever fails there fail
 Source: spec/dsh_host §9, §11 (``agent/created``); design §4 rule 6.
 """
 
+from collections.abc import Callable
 from typing import ClassVar, TypeAlias, final
 
 import attrs
@@ -150,19 +151,33 @@ class Birth:
 
 @final
 class AgentActor(Actor):
-    """Owns one session's inbox, log and turns."""
+    """Owns one session's inbox, log and turns.
+
+    Attributes:
+        agent: the session's live state, None before it is open.
+        used_at: when the last message came, by trio's clock.
+    """
 
     capacity: ClassVar[int] = 64
     declared: ClassVar[tuple[type[Exception], ...]] = (TapsterError,)
     close_grace_s: ClassVar[float] = 5.0
 
-    def __init__(self, birth: Birth, parts: HostParts, store: SessionLog, idle_s: float | None = None) -> None:
+    def __init__(
+        self,
+        birth: Birth,
+        parts: HostParts,
+        store: SessionLog,
+        idle_s: float | None = None,
+        on_gone: Callable[["AgentActor"], None] = lambda actor: None,
+    ) -> None:
         self.name = f"agent:{birth.session_id}"
+        self.session_id = birth.session_id
+        self.used_at = 0.0
+        self._on_gone = on_gone
         self._birth = birth
         self._parts = parts
         self._store = store
         self._idle_s = idle_s
-        self._is_watched = False
         self._is_driving = False
         self.agent: Agent | None = None
 
@@ -222,22 +237,28 @@ class AgentActor(Actor):
 
     async def close(self) -> None:
         """Write what is left and tell everyone that the session is gone."""
+        self._on_gone(self)
         agent = self.agent
         if agent is None:
             return
         self._parts.hooks.disposed.emit(agent)
         agent.log.end_subscribers()
+        agent.log.is_closed = True
         try:
             await agent.log.flush()
         except (StoreError, RuntimeFault) as error:
             self._parts.log("error", "host.log_not_durable", session=agent.id, code=error.code)
 
+    def begin(self) -> None:
+        """Watch for idleness from the first moment on, whether or not anybody ever asks."""
+        self.used_at = trio.current_time()
+        if self._idle_s is not None:
+            self.start_background(self._passivate, self._served(), self._idle_s)
+
     def receive(self, request: Request) -> None:
         """Do what a message says; answers that promise durability wait for the store."""
         agent = self._served()
-        if self._idle_s is not None and not self._is_watched:
-            self._is_watched = True
-            self.start_background(self._passivate, agent, self._idle_s)
+        self.used_at = trio.current_time()
         match request.body:
             case WhenIdle():
                 self.start(request, agent.status.wait_value, lambda status: status == "idle")
@@ -256,14 +277,34 @@ class AgentActor(Actor):
         return value
 
     async def _passivate(self, agent: Agent, idle_s: float) -> None:
-        handled = -1
-        while handled != self._handled or not self._is_unused(agent):
-            handled = self._handled
+        used = (-1, -1)
+        while used != (self._handled, agent.seq) or not await self.may_sleep():
+            used = (self._handled, agent.seq)
             await trio.sleep(idle_s)
         self.finish()
 
-    def _is_unused(self, agent: Agent) -> bool:
-        return agent.status.value == "idle" and not self._open and not agent.log.subscriber_count
+    async def may_sleep(self) -> bool:
+        """Whether nobody would notice, and everything is durable; a log that can't be written keeps it awake."""
+        if self.is_unused and self.agent is not None and self.agent.log.durable < self.agent.seq:
+            try:
+                await self.agent.log.flush()
+            except (TapsterError, RuntimeFault) as error:
+                self._parts.log("warning", "host.kept_awake", session=self.agent.id, code=error.code)
+                return False
+        return self.is_unused
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether no turn is under way, no question is open or waits, and nobody listens."""
+        agent = self.agent
+        return (
+            agent is not None
+            and agent.status.value == "idle"
+            and not self._is_driving
+            and not self.is_asked
+            and not agent.log.subscriber_count
+            and not any(is_used(agent) for is_used in self._parts.hooks.in_use)
+        )
 
     def _wake(self) -> None:
         if not self._is_driving:

@@ -139,7 +139,7 @@ class AgentHandle:
     async def _ref(self) -> Ref:
         while not self._is_closed:
             if not self.is_live:
-                await self._host.open(self.id)
+                self.child = (await self._host.open(self.id)).child
             try:
                 return await self.child.ref()
             except ActorGone:

@@ -63,7 +63,12 @@ class Subscription:
 @final
 @attrs.define(eq=False)
 class LiveLog:
-    """The events, surface and subscribers of one live session."""
+    """The events, surface and subscribers of one live session.
+
+    Attributes:
+        durable: events from this seq on aren't on disk yet.
+        is_closed: its agent has ended; the session's next incarnation has another log.
+    """
 
     header: SessionHeader
     _store: SessionLog
@@ -76,6 +81,7 @@ class LiveLog:
     opened_at: int = 0
     turns: int = 0
     durable: int = 0
+    is_closed: bool = False
     _is_publishing: bool = False
     _flushing: trio.Lock = attrs.field(factory=trio.Lock)
     _subscribers: list[trio.MemorySendChannel[LiveItem]] = attrs.field(factory=list)

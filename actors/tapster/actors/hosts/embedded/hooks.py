@@ -3,6 +3,7 @@
 Source: spec/dsh_host §2, §3.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias, final
 
 import attrs
@@ -135,6 +136,7 @@ class Hooks:
         request: its value is the sticky seed, its result the call config.
         request_error: ``"retry"`` or None.
         stream: around one attempt; returns when the stream has ended.
+        in_use: each says whether somebody uses a session in a way that its agent can't see; it isn't put to sleep then.
     """
 
     log: LogSink
@@ -155,6 +157,7 @@ class Hooks:
     cancelled: Notice[Cancelled] = attrs.field(init=False)
     error: Notice[TurnError] = attrs.field(init=False)
     disposed: Notice["Agent"] = attrs.field(init=False)
+    in_use: list[Callable[["Agent"], bool]] = attrs.field(factory=list)
 
     def __attrs_post_init__(self) -> None:
         self.agent_created = Serial("agent/created")

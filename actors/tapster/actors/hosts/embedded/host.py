@@ -3,6 +3,7 @@
 Source: spec/dsh_host §9, §14; design §4, §6.
 """
 
+import heapq
 import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -26,6 +27,7 @@ from tapster.runtime import (
     Draining,
     Ids,
     LogSink,
+    Overloaded,
     Restart,
     RuntimeFault,
     Supervisor,
@@ -45,6 +47,10 @@ from .tools import ToolRegistry
 RESTART: Final = Restart(intensity=3, period_s=60.0, exceeded="quarantine")
 """An agent that crashes on the same log again and again stays down until someone resets it (design §4 rule 7)."""
 SUBAGENT: Final = "subagent"
+MAX_LIVE: Final = 2048
+EVICTED_SHARE: Final = 16
+"""A full house puts one in so many to sleep at once, so that looking for them is paid for once in a while."""
+PRUNED_FROM: Final = 64
 
 
 def silent(level: str, event: str, **fields: object) -> None:
@@ -64,6 +70,7 @@ async def open_embedded_host(
     report: LogSink = silent,
     jitter: Callable[[], float] = random.random,
     idle_s: float | None = None,
+    max_live: int = MAX_LIVE,
 ) -> AsyncIterator["EmbeddedHost"]:
     """A host for the length of a block; its turns are aborted (``disposed``) and written when it ends.
 
@@ -78,6 +85,7 @@ async def open_embedded_host(
         jitter: varies the delay of retries.
         idle_s: an agent that nobody asked or listens to for so long ends; the next message brings it back. None
             keeps agents until they are closed.
+        max_live: agents awake at once; one more puts those to sleep that nobody has used for longest.
     """
     hooks = Hooks(report)
     hooks.request_error.add(RetryPolicy(jitter).listen)
@@ -91,7 +99,7 @@ async def open_embedded_host(
         report,
     )
     async with open_supervisor(report) as supervisor:
-        host = EmbeddedHost(parts, options, log, supervisor, idle_s)
+        host = EmbeddedHost(parts, options, log, supervisor, idle_s, max_live)
         try:
             yield host
         finally:
@@ -113,14 +121,15 @@ class EmbeddedHost:
     _log: SessionLog
     _supervisor: Supervisor
     _idle_s: float | None = None
+    _max_live: int = MAX_LIVE
     is_closing: bool = False
     _live: dict[str, AgentHandle] = attrs.field(factory=dict)
     _actors: dict[str, AgentActor] = attrs.field(factory=dict)
     _opening: dict[str, trio.Lock] = attrs.field(factory=dict)
+    _prune_at: int = PRUNED_FROM
 
     def __attrs_post_init__(self) -> None:
         self.parts.hooks.cancelled.add(self._cancel_children)
-        self.parts.hooks.disposed.add(self._forget_actor)
 
     @property
     def hooks(self) -> Hooks:
@@ -288,26 +297,53 @@ class EmbeddedHost:
     async def _start(self, birth: Birth) -> AgentHandle:
         if self.is_closing:
             raise Draining
+        await self._make_room()
         births = [birth]
 
         def make() -> AgentActor:
             now = births.pop() if births else Birth(birth.session_id, "resume", birth.options)
-            actor = self._actors[birth.session_id] = AgentActor(now, self.parts, self._log, self._idle_s)
+            actor = self._actors[birth.session_id] = AgentActor(
+                now, self.parts, self._log, self._idle_s, self._forget_actor
+            )
             return actor
 
         try:
             child = await self._supervisor.start(f"agent:{birth.session_id}", make, RESTART)
         except BaseExceptionGroup as group:
-            self._actors.pop(birth.session_id, None)
             raise declared_leaf(group, (TapsterError, RuntimeFault)) from group
         handle = self._live.setdefault(birth.session_id, AgentHandle(birth.session_id, self, child))
         handle.child = child
         return handle
 
-    def _forget_actor(self, agent: Agent) -> None:
-        actor = self._actors.get(agent.id)
-        if actor is not None and actor.agent is agent:
-            del self._actors[agent.id]
+    async def _make_room(self) -> None:
+        """Put the longest unused agents to sleep when the house is full.
+
+        Raises:
+            Overloaded: every agent is at work or listened to.
+        """
+        self._prune()
+        if len(self._actors) < self._max_live:
+            return
+        unused = [actor for actor in self._actors.values() if actor.is_unused]
+        count = max(1, self._max_live // EVICTED_SHARE)
+        for actor in heapq.nsmallest(count, unused, key=lambda actor: actor.used_at):
+            if await actor.may_sleep():
+                actor.finish()
+                handle = self._live.get(actor.session_id)
+                if handle is not None:
+                    await handle.child.wait_gone()
+        if len(self._actors) >= self._max_live:
+            raise Overloaded("the house of live sessions")
+
+    def _prune(self) -> None:
+        """Forget handles of agents that sleep, once there are many; whoever still holds one can use it."""
+        if len(self._live) >= self._prune_at:
+            self._live = {key: handle for key, handle in self._live.items() if handle.is_live}
+            self._prune_at = 2 * len(self._live) + PRUNED_FROM
+
+    def _forget_actor(self, actor: AgentActor) -> None:
+        if self._actors.get(actor.session_id) is actor:
+            del self._actors[actor.session_id]
 
     def _lock(self, session_id: str) -> trio.Lock:
         for known, lock in tuple(self._opening.items()):

@@ -14,6 +14,7 @@ from tapster.actors.providers import CallConfig, PreparedCall, Providers
 from tapster.engine.errors import RequestError
 from tapster.engine.policy import SandboxMode
 from tapster.engine.projection import Event, LoggedSession, SessionHeader, closers
+from tapster.runtime import ActorGone
 
 from .history import LiveLog
 
@@ -37,8 +38,14 @@ class LiveSession:
         return self._log.header.id
 
     async def header(self) -> SessionHeader:
-        """As ``HostSession.header``."""
+        """As ``HostSession.header``.
+
+        Raises:
+            ActorGone: its agent has ended; nothing new may be built on this log.
+        """
         await trio.lowlevel.checkpoint()
+        if self._log.is_closed:
+            raise ActorGone(f"agent:{self.session_id}", taken=False)
         return self._log.header
 
     async def own_events(self, since: int = 0) -> Sequence[Event]:
