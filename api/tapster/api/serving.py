@@ -14,6 +14,8 @@ from hypercorn.events import Closed, RawData
 from hypercorn.trio import run, serve, tcp_server
 from quart_trio import QuartTrio
 
+from tapster.engine.errors import RequestError
+
 SEND_LIMIT_S: Final = 10.0
 """How long a client may take to read one piece before its connection is cut."""
 
@@ -70,6 +72,12 @@ def bounded_sends() -> Iterator[None]:
         setattr(run, "TCPServer", original)  # noqa: B010
 
 
+class AddressUnusable(RequestError):
+    """The address to listen on is taken, or isn't one of this machine."""
+
+    code = "ADDRESS_UNUSABLE"
+
+
 def server_config(host: str, port: int, *, grace_s: float = 3.0) -> HypercornConfig:
     """Hypercorn's settings; port 0 takes a free one."""
     config = HypercornConfig()
@@ -107,11 +115,20 @@ class Server:
 
 @asynccontextmanager
 async def open_server(app: QuartTrio, config: HypercornConfig) -> AsyncIterator[Server]:
-    """Serve an app; ready when entered, all connections ended when left."""
+    """Serve an app; ready when entered, all connections ended when left.
+
+    Raises:
+        AddressUnusable: it can't listen where it was told to.
+    """
     stop = trio.Event()
     with bounded_sends():
         async with trio.open_nursery() as nursery:
-            urls: list[str] = await nursery.start(partial(serve, app, config, shutdown_trigger=stop.wait))
+            try:
+                urls: list[str] = await nursery.start(partial(serve, app, config, shutdown_trigger=stop.wait))
+            except* OSError as group:
+                raise AddressUnusable(
+                    f"can't listen on {config.bind[0]}: it is taken, not this machine's, or not allowed to you"
+                ) from group
             server = Server(tuple(urls), stop)
             try:
                 yield server

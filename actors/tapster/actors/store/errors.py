@@ -8,6 +8,7 @@ StoreError (tapster.engine.errors)
 ├── SessionLogExists    the session has a log already
 ├── SessionLogMissing   the session has no log
 ├── CommitFailed        a batch didn't become durable; none of it is acknowledged
+├── StoreUnusable       there is no way to have the data folder
 ├── StoreLocked         another process has the file
 ├── StoreCorrupt        the file is damaged or not Tapster's; it is left as it is
 └── StoreTooNew         a later version of Tapster wrote the file
@@ -67,6 +68,12 @@ class CommitFailed(StoreError):
 def unstorable(error: UnicodeEncodeError | OverflowError) -> RequestError:
     """The error of a name with half a character, or a number beyond 64 bits, where the database needs a real one."""
     return RequestError(f"a name or number can't be stored ({error}): use whole characters and safe integers")
+
+
+class StoreUnusable(StoreError):
+    """There is no way to have the data folder: a file is in its place, or it can't be made."""
+
+    code = "STORE_UNUSABLE"
 
 
 class StoreLocked(StoreError):

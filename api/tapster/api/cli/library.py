@@ -10,9 +10,17 @@ import attrs
 import click
 
 from tapster.engine.ecma import Json, parse_json, stringify
+from tapster.engine.errors import SourceError
 
 from .client import CONTRACT, Api, run, segment
+from .offline import decoded, read_bytes, standard_input
 from .output import write_text
+
+
+class FileUnwritable(SourceError):
+    """A file can't be written; the message names it."""
+
+    code = "FILE_UNWRITABLE"
 
 
 @attrs.frozen
@@ -81,8 +89,7 @@ def show(context: click.Context, kind: str, identity: str) -> None:
 def edit(context: click.Context, kind: str, identity: str, patch: str) -> None:
     """Change members of one resource; what the patch doesn't name stays (for presets see the docs)."""
     chosen = KINDS[kind]
-    text = sys.stdin.read() if patch == "-" else Path(patch[1:]).read_text("utf-8") if patch[:1] == "@" else patch
-    body = parse_json(text)
+    body = _patch(patch)
     answer = run(context, lambda api: api.call(chosen.edit, f"{CONTRACT}{chosen.path}/{segment(identity)}", body))
     write_text(f"{kind} {identity} is saved: {answer[chosen.one]['name']}")
 
@@ -102,7 +109,10 @@ def export(context: click.Context, kind: str, identity: str, output: Path | None
     if output is None or str(output) == "-":
         sys.stdout.buffer.write(data)
         return
-    output.write_bytes(data)
+    try:
+        output.write_bytes(data)
+    except OSError as error:
+        raise FileUnwritable(f"{output} can't be written: {error.strerror or error}") from error
     write_text(f"{output}: {len(data)} bytes")
 
 
@@ -117,3 +127,9 @@ def delete(context: click.Context, kind: str, identity: str, yes: bool) -> None:
         click.confirm(f"Delete {kind} {identity} and every use of it?", abort=True)
     run(context, lambda api: api.call("DELETE", f"{CONTRACT}{KINDS[kind].path}/{segment(identity)}"))
     write_text(f"{kind} {identity} is deleted")
+
+
+def _patch(given: str) -> Json:
+    if given == "-":
+        return parse_json(standard_input())
+    return parse_json(decoded(read_bytes(Path(given[1:]))) if given.startswith("@") else given)

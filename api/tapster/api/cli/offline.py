@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -208,6 +209,15 @@ def _preset(path: Path, data: bytes) -> Any:
 def _card(path: Path, data: bytes) -> ProfileCharacter:
     card = parse_card(data, id="card", now=NOW, file_name=path.name)
     return ProfileCharacter.from_document(to_document(card))
+
+
+def standard_input() -> str:
+    """What is given on standard input.
+
+    Raises:
+        FormatError: it isn't UTF-8.
+    """
+    return decoded(sys.stdin.buffer.read())
 
 
 def persona_members(data: bytes) -> Json:

@@ -71,7 +71,7 @@ def result(assembly: Assembly) -> Json:
             "bySource": dict(assembly.itemisation.by_source),
         },
         "prompts": [item.to_json() for item in explain_assembly(assembly)],
-        "entries": [decision.to_json() for decision in assembly.scan.decisions()],
+        "entries": [{**decision.to_json(), "name": decision.entry.comment} for decision in assembly.scan.decisions()],
         "facts": facts,
         "warnings": [warning.to_json() for warning in assembly.warnings],
     }
@@ -92,7 +92,8 @@ def describe(given: Json) -> Iterator[str]:
     yield from (f"  {'+' if item['sent'] else '-'} {item['prompt']}: {item['text']}" for item in given["prompts"])
     yield "World-book entries:"
     yield from (
-        f"  {'+' if entry['active'] else '-'} {entry['entry']}: {entry['reason']}" for entry in given["entries"]
+        f"  {'+' if entry['active'] else '-'} {entry['name'] or entry['entry']}: {entry['reason']}"
+        for entry in given["entries"]
     )
     for label, facts in given["facts"].items():
         yield from (f"{label}: {fact['reason']}" for fact in facts)
