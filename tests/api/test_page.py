@@ -10,8 +10,13 @@ from typing import Any
 
 import pytest
 import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tapster.actors.providers import Failure, Finish, Pause, TextDelta
+from tapster.actors.store.files.atomic import AtomicWriter
+from tapster.actors.store.files.traces import AuditFile, LegacyTraces
+from tapster.api.page.shown import trace_view
 from tapster.runtime import Phase
 from tests.support.cancel import task_count
 from tests.support.pages import Visitor, listening, open_page
@@ -240,6 +245,38 @@ async def test_the_list_of_sessions_names_what_is_bound(tmp_path: Path) -> None:
         assert "<bdi>Mira</bdi>" in page
         assert "No character" in page
         assert "Tavern evening" in page
+
+
+async def test_older_records_are_shown_as_far_as_they_go(tmp_path: Path) -> None:
+    audits = [
+        {"id": "1:0:1", "turn": 1, "step": 0, "attempt": 1, "recordedAt": 1, "updatedAt": 2, "worldBooks": odd}
+        for odd in (None, 5, [5, {}, {"decisions": [7, {}, {"decision": "included"}], "budget": 3}])
+    ]
+    for number, audit in enumerate(audits):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        AuditFile(folder, AtomicWriter(1, lambda: "1")).put("s", [audit])
+        async with open_page(folder, legacy=LegacyTraces(folder)) as visitor:
+            (path,) = re.findall(r'href="(/sessions/s/traces/[^"]+)"', await visitor.text("/sessions/s/traces"))
+            page = await visitor.text(path)
+            assert "✗ not verified" in page
+            assert ("✓ in" in page) == (number == 2)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["", "x"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["sections", "audit", "worldBooks", "decisions", "sources", "kind"]), inner)
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.dictionaries(st.sampled_from(["sections", "contexts", "audit", "delivery", "recordedAt", "failure"]), JSON))
+def test_no_record_is_too_odd_to_be_shown(record: Json) -> None:
+    assert trace_view({"id": "r", "status": "assembled", **record})["id"] == "r"
 
 
 async def test_a_message_while_it_answers_waits_and_stopping_keeps_the_beginning(tmp_path: Path) -> None:

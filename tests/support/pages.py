@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import attrs
 import trio
 
+from tapster.actors.store.files.traces import LegacyTraces
 from tapster.actors.store.opening import EngineName
 from tapster.api.config import Config
 from tapster.api.page import add_page
@@ -76,11 +77,12 @@ async def open_page(
     engine: EngineName = "memory",
     running: Iterable[str] = (),
     sample: bool = False,
+    legacy: LegacyTraces | None = None,
     **config: Any,
 ) -> AsyncIterator[Visitor]:
     """A visitor of the page over a data folder, with the sample library or with nothing in it."""
     async with open_contract(folder, engine=engine, running=running) as served:
-        add_page(served.app, served.tapster, Config(data_dir=folder, **{"locale": "en", **config}))
+        add_page(served.app, served.tapster, Config(data_dir=folder, **{"locale": "en", **config}), legacy)
         if sample:
             for file in files("tapster.api.sample").iterdir():
                 if not file.name.endswith((".py", "__pycache__")):

@@ -7,6 +7,7 @@ from quart import Blueprint, Response
 from quart_trio import QuartTrio
 from werkzeug.exceptions import InternalServerError, MethodNotAllowed, NotFound, RequestEntityTooLarge
 
+from tapster.actors.store.files.traces import LegacyTraces
 from tapster.actors.tapster import Tapster
 from tapster.api.backing import Backing
 from tapster.api.config import Config
@@ -23,9 +24,9 @@ Route = tuple[str, str, Callable[..., Awaitable[Response]]]
 FRAMEWORK_REFUSALS: Final = (NotFound, MethodNotAllowed, RequestEntityTooLarge, InternalServerError)
 
 
-def add_page(app: QuartTrio, tapster: Tapster, config: Config) -> None:
-    """Put the page at the root of an application."""
-    shell, door, backing = Shell(config), Door(config), Backing(tapster)
+def add_page(app: QuartTrio, tapster: Tapster, config: Config, legacy: LegacyTraces | None = None) -> None:
+    """Put the page at the root of an application; ``legacy`` are older traces to show beside the present ones."""
+    shell, door, backing = Shell(config), Door(config), Backing(tapster, legacy)
     library = LibraryPages(shell, backing)
     chat = SessionPages(shell, tapster, backing, library)
     traces = TracePages(shell, tapster, backing)

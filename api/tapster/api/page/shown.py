@@ -59,9 +59,9 @@ def preview_view(preview: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def trace_view(record: Mapping[str, Json]) -> dict[str, Json]:
-    """A record: its verified texts, the decisions of its audit, and how it left."""
-    audit = record.get("audit") or {}
-    delivery = record.get("delivery") or {}
+    """A record: its verified texts, the decisions of its audit, and how it left; older ones lack much of it."""
+    audit = member(record, "audit")
+    delivery = member(record, "delivery")
     return {
         "id": record["id"],
         "status": record["status"],
@@ -71,26 +71,45 @@ def trace_view(record: Mapping[str, Json]) -> dict[str, Json]:
         "attempt": record.get("attempt"),
         "time": time_text(record.get("recordedAt")),
         "model": delivery.get("model"),
-        "provider": delivery.get("provider"),
-        "historyVerified": delivery.get("historyVerified") is True,
-        "sections": [labelled(part) for part in record.get("sections") or []],
-        "contexts": [labelled(part) for part in record.get("contexts") or []],
-        "books": [{**book, "decisions": ordered(book["decisions"])} for book in audit.get("worldBooks") or []],
-        "parameters": (audit.get("assembly") or {}).get("callConfig") or {},
-        "diagnostics": audit.get("diagnostics") or [],
-        "failure": record.get("failure"),
+        "sections": [labelled(part) for part in records(record, "sections")],
+        "contexts": [labelled(part) for part in records(record, "contexts")],
+        "books": [book_view(book) for book in records(audit, "worldBooks")],
+        "parameters": member(member(audit, "assembly"), "callConfig"),
+        "diagnostics": records(audit, "diagnostics"),
+        "failure": member(record, "failure"),
         "referenceError": record.get("referenceError"),
     }
 
 
+def book_view(book: Mapping[str, Json]) -> dict[str, Json]:
+    """A book's decisions and what they cost."""
+    return {
+        "name": member(book, "resource").get("name"),
+        "budget": member(book, "budget"),
+        "decisions": ordered(records(book, "decisions")),
+    }
+
+
+def member(value: Mapping[str, Json], name: str) -> Mapping[str, Json]:
+    """A member that is an object, an empty one for anything else."""
+    found = value.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def records(value: Mapping[str, Json], name: str) -> list[Mapping[str, Json]]:
+    """The objects in a member that is a list."""
+    found = value.get(name)
+    return [item for item in found if isinstance(item, Mapping)] if isinstance(found, list | tuple) else []
+
+
 def ordered(decisions: Iterable[Json]) -> list[Json]:
     """Decisions with the entries that are in before those that are out."""
-    return sorted(decisions, key=lambda item: item["decision"] != "included")
+    return sorted(decisions, key=lambda item: item.get("decision") != "included")
 
 
 def labelled(part: Mapping[str, Json]) -> dict[str, Json]:
     """A section with where its text came from: ``origins`` are pairs of a kind and a place in it, each once."""
-    found = {(source.get("kind"), origin_place(source)): None for source in part.get("sources") or []}
+    found = {(str(source.get("kind")), origin_place(source)): None for source in records(part, "sources")}
     return {**part, "origins": list(found)}
 
 
@@ -105,4 +124,7 @@ def time_text(moment: Json) -> str:
     """A moment in UTC, to the second."""
     if not is_number(moment):
         return ""
-    return datetime.fromtimestamp(moment / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    try:
+        return datetime.fromtimestamp(moment / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):  # a file may say anything
+        return str(moment)

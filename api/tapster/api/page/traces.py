@@ -28,7 +28,7 @@ class TracePages:
         records = (await self._read(f"/sessions/{segment(session_id)}/assemblies"))["records"]
         if not records:
             await self.tapster.host.session(session_id).header()
-        newest = sorted(records, key=lambda record: record["recordedAt"], reverse=True)
+        newest = list(reversed(records))
         return await self.shell.page(
             "traces.html", session_id=session_id, records=newest, time_text=time_text, tab="sessions"
         )
