@@ -80,12 +80,12 @@ def parse_body(data: bytes) -> dict[str, Json]:
     """The JSON object of a body; an empty body is ``{}``.
 
     Raises:
-        FormatError: not JSON.
+        FormatError: not JSON, or nested far too deeply.
         RequestError: not an object, or nested too deeply.
     """
     if not data:
         return {}
-    value = parse_json(data.decode("utf-8", "replace"))
+    value = parse_json(data.decode("utf-8", "replace"), allow_deep=False)
     if not isinstance(value, dict):
         raise RequestError("the body must be a JSON object")
     check_depth(value)

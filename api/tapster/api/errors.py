@@ -27,6 +27,7 @@ GENERIC_CODES = frozenset(cls.code for cls in (TapsterError, RequestError, Sourc
 """Codes of classes that say only whose fault it is; a family puts its own code in their place."""
 
 RETRY_AFTER_S = 1
+MAX_MESSAGE = 1_000
 
 
 @attrs.frozen
@@ -99,11 +100,16 @@ def failure_of(error: Exception) -> Failure:
         return failure_of(error.causes[0])
     if isinstance(error, TapsterError):
         code = None if error.code in GENERIC_CODES else error.code
-        return Failure(status_of(error), code, error.message, error.details)
+        return Failure(status_of(error), code, bounded(error.message), error.details)
     if isinstance(error, RuntimeFault):
         status = next((status for kind, status in FAULT_STATUS.items() if isinstance(error, kind)), 500)
-        return Failure(status, error.code, str(error), retry_after_s=RETRY_AFTER_S if status == 503 else None)
+        return Failure(status, error.code, bounded(str(error)), retry_after_s=RETRY_AFTER_S if status == 503 else None)
     return Failure(500, None, UNEXPECTED_TEXT)
+
+
+def bounded(message: str) -> str:
+    """A message of a length that a person reads: what it quotes may be as long as a client made it."""
+    return message if len(message) <= MAX_MESSAGE else message[:MAX_MESSAGE] + "…"
 
 
 def status_of(error: TapsterError) -> int:

@@ -176,16 +176,21 @@ _ORDERED = json.JSONDecoder(
 )
 
 
-def parse_json(text: str) -> Json:
+def parse_json(text: str, *, allow_deep: bool = True) -> Json:
     """``JSON.parse``: strict, last duplicate key wins, members in ECMAScript order.
 
+    Args:
+        allow_deep: read what is nested too deeply for the fast decoder, about a second for each megabyte.
+
     Raises:
-        FormatError: slug ``bad-json`` for text that is not JSON.
+        FormatError: slug ``bad-json`` for text that is not JSON, ``too-deep`` where deep text isn't allowed.
     """
     decoder = _ORDERED if _INDEX_KEY_IN_TEXT.search(text) else _PLAIN
     try:
         return decoder.decode(text)
     except RecursionError:
+        if not allow_deep:
+            raise FormatError("too-deep", "the JSON is nested too deeply") from None
         return _parse_deep(text)
     except ValueError as error:
         raise FormatError("bad-json", f"the text is not JSON: {error}") from None

@@ -30,7 +30,7 @@ class SessionNotFound(RequestError):
     status = 404
 
     def __init__(self, session_id: str) -> None:
-        super().__init__(f"session {session_id!r} doesn't exist", details={"sessionId": session_id})
+        super().__init__(f"session {session_id!r:.120} doesn't exist", details={"sessionId": session_id[:200]})
 
 
 class SessionExists(RequestError):

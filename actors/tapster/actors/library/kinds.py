@@ -16,6 +16,9 @@ from tapster.engine.policy import OwnerKind
 
 from .errors import ResourceExists, ResourceNotFound
 
+MAX_ECHOED_ID: Final = 200
+"""Characters of an id that an error gives back; a stored one is never longer."""
+
 
 @attrs.frozen
 class Kind:
@@ -55,7 +58,7 @@ class Kind:
         return ResourceNotFound(
             f"no {self.name} has the id {resource_id!r:.120}",
             code=f"{self.code}_NOT_FOUND",
-            details={"id": resource_id},
+            details={"id": resource_id[:MAX_ECHOED_ID]},
         )
 
     def taken(self, resource_id: str) -> ResourceExists:

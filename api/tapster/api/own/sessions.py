@@ -51,7 +51,7 @@ async def send_message(call: OwnCall) -> Answer:
     text, mode = call.body.get("text"), call.body.get("mode", "send")
     if not isinstance(text, str) or not text.strip() or len(text) > MAX_TEXT:
         raise RequestError(f"text must be a string that isn't blank, of at most {MAX_TEXT} characters")
-    if mode not in MODES:
+    if not isinstance(mode, str) or mode not in MODES:
         raise RequestError("mode must be followup, steer or send")
     return Answer({"message": await call.tapster.sessions.send(call.ids[0], text, mode=MODES[mode])}, 202)
 
@@ -79,7 +79,7 @@ async def preview(call: OwnCall) -> Answer:
 )
 async def explain(call: OwnCall) -> Answer:
     language = call.body.get("lang", "en")
-    if language not in LANGUAGES:
+    if not isinstance(language, str) or language not in LANGUAGES:
         raise RequestError("lang must be en or zh, or be left out")
     draft = _draft(call.body)
     return Answer({"explanation": await call.tapster.sessions.explain(call.ids[0], draft, LANGUAGES[language])})
