@@ -85,6 +85,30 @@ class Config:
         "sessions.max_live", "TAPSTER_MAX_LIVE_SESSIONS", "Sessions awake at once; more are refused for a moment.",
         default=2048,
     )  # fmt: skip
+    trace_records: int | None = _setting(
+        "traces.max_records", "TAPSTER_TRACE_RECORDS", "Trace records kept in all (sqlite); 256 when not set.",
+        default=None,
+    )  # fmt: skip
+    trace_bytes: int | None = _setting(
+        "traces.max_bytes", "TAPSTER_TRACE_BYTES", "Bytes of trace records kept in all (sqlite); 16 MiB when not set.",
+        default=None,
+    )  # fmt: skip
+    trace_record_bytes: int | None = _setting(
+        "traces.max_record_bytes", "TAPSTER_TRACE_RECORD_BYTES",
+        "Bytes of one trace record, beyond which only its outline is kept (sqlite); 2 MiB when not set.", default=None,
+    )  # fmt: skip
+    trace_age_days: float | None = _setting(
+        "traces.max_age_days", "TAPSTER_TRACE_AGE_DAYS", "Days that trace records are kept (sqlite); any when not set.",
+        default=None,
+    )  # fmt: skip
+    trace_per_session: int | None = _setting(
+        "traces.max_per_session", "TAPSTER_TRACE_PER_SESSION",
+        "Trace records kept of one session (sqlite); no bound of its own when not set.", default=None,
+    )  # fmt: skip
+    assembler_dir: Path | None = _setting(
+        "store.assembler_dir", "TAPSTER_ASSEMBLER_DIR",
+        "Folder of assembly-presets.json (files); the data folder itself when not set.", default=None,
+    )  # fmt: skip
     origins: Mapping[str, Origin] = attrs.field(factory=dict, eq=False, repr=False)
 
     @property
@@ -156,7 +180,7 @@ def _flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def _convert(field: attrs.Attribute[Any], value: object, origin: Origin) -> object:
     label = f"{field.metadata['key']} (from {origin})"
-    kind = str(field.type)
+    kind = str(field.type).removesuffix(" | None")
     match kind:
         case "Path":
             return Path(str(value)).expanduser()

@@ -4,23 +4,33 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tapster.actors.store import (
+    AppendEvents,
+    CreateSession,
     DocumentKey,
     FilesEngine,
     Keyed,
     PutDocument,
+    PutResource,
+    PutTrace,
+    Retention,
+    SessionKey,
     SqliteEngine,
     StoreCorrupt,
     StoreLocked,
     StoreTooNew,
+    Write,
 )
 from tapster.actors.store.sqlite.connection import connect
 from tapster.actors.store.sqlite.migrations import migrate
 from tapster.actors.store.sqlite.schema import APPLICATION_ID, MIGRATIONS
+from tapster.actors.store.sqlite.tables import SqliteTables
 from tests.actors.store.conftest import open_named
 
 CHAT = DocumentKey("chats", "chat-1")
@@ -106,11 +116,11 @@ def test_a_migration_makes_a_backup_first_and_is_one_step(tmp_path: Path) -> Non
     backup = migrate(connection, path, later)
     assert backup is not None
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
-    assert connection.execute("PRAGMA user_version").fetchone()[0] == 2
+    assert connection.execute("PRAGMA user_version").fetchone()[0] == len(later)
     with pytest.raises(sqlite3.OperationalError):
         migrate(connection, path, (*later, "CREATE TABLE third (x); CREATE TABLE more (x);"))
     connection.execute("ROLLBACK")
-    assert connection.execute("PRAGMA user_version").fetchone()[0] == 2
+    assert connection.execute("PRAGMA user_version").fetchone()[0] == len(later)
     assert connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'third'").fetchone()[0] == 0
     connection.close()
     backup.replace(path)
@@ -120,6 +130,43 @@ def test_a_migration_makes_a_backup_first_and_is_one_step(tmp_path: Path) -> Non
     with engine.read() as tables:
         assert tables.documents.get(CHAT) is not None
     engine.close()
+
+
+def test_a_file_of_version_1_is_brought_up_to_date_with_a_copy_kept(tmp_path: Path) -> None:
+    path = tmp_path / "tapster.db"
+    first = connect(path, read_only=False)
+    assert migrate(first, path, MIGRATIONS[:1]) is None
+    tables = SqliteTables(first, Retention())
+    key = SessionKey("embedded", "s")
+    writes: list[Write[Any]] = [
+        PutDocument(CHAT, {"n": 1}, 1),
+        PutResource("preset", "p", {"name": "P"}, 1, b"original"),
+        CreateSession(key, {"id": "s"}, 1),
+        AppendEvents(key, 0, [{"type": "a", "seq": 0}], 1),
+        PutTrace(key, {"schemaVersion": 4, "id": "t", "recordedAt": 5}),
+    ]
+    for each in writes:
+        each.apply(tables)
+    first.close()
+    old = path.read_bytes()
+    engine = SqliteEngine(path)
+    with engine.read() as now:
+        assert now.documents.get(CHAT) is not None
+        assert now.resources.original("preset", "p") == b"original"
+        assert now.sessions.read(key) == ({"type": "a", "seq": 0},)
+        assert now.traces.get(key, "t") is not None
+    assert engine.check() == ()
+    engine.close()
+    with closing(sqlite3.connect(path)) as after:
+        assert after.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS)
+        assert after.execute("SELECT 1 FROM sqlite_schema WHERE name = 'traces_by_age'").fetchone() is not None
+    kept = tmp_path / "tapster.db.schema-1.bak"
+    with closing(sqlite3.connect(kept)) as before:
+        assert before.execute("PRAGMA user_version").fetchone()[0] == 1
+        assert before.execute("SELECT count(*) FROM traces").fetchone()[0] == 1
+    SqliteEngine(path).close()
+    path.write_bytes(old)
+    SqliteEngine(path).close()
 
 
 @pytest.mark.parametrize("name", ["sqlite", "files"])

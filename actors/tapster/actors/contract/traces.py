@@ -11,7 +11,7 @@ from typing import final
 import attrs
 import trio
 
-from tapster.actors.store import SessionKey, Store, Tables
+from tapster.actors.store import Retention, SessionKey, Store, Tables
 from tapster.actors.store.files.traces import LegacyTraces
 from tapster.actors.traces import TraceOutbox
 from tapster.engine.ecma import Json
@@ -19,7 +19,6 @@ from tapster.engine.trace import (
     History,
     Inspection,
     NoHistory,
-    RetentionLimits,
     TraceSources,
     referenced_seqs,
 )
@@ -40,13 +39,13 @@ class ContractTraces:
         store: Store,
         outbox: TraceOutbox | None,
         host_id: str,
-        limits: RetentionLimits | None = None,
+        retention: Retention | None = None,
         legacy: LegacyTraces | None = None,
     ) -> None:
         self._store = store
         self._outbox = outbox
         self._host_id = host_id
-        self._limits = limits or RetentionLimits()
+        self._retention = retention or Retention()
         self._legacy = legacy
 
     async def sources(self, session_id: str) -> TraceSources:
@@ -65,9 +64,9 @@ class ContractTraces:
         return await self._store.read(lambda tables: _inspected(tables, key, seqs))
 
     async def storage(self) -> Mapping[str, Json]:
-        """The limits in force."""
+        """The bounds in force."""
         await trio.lowlevel.checkpoint()
-        return self._limits.to_json()
+        return self._retention.to_json()
 
     async def audits(self, session_id: str) -> AuditReading:
         """The v1 audits, inside their records, and what the store holds."""

@@ -15,7 +15,7 @@ import attrs
 import trio
 
 from tapster.engine.errors import StoreError, TapsterError
-from tapster.runtime import Actor, Clock, Request, Threads
+from tapster.runtime import Actor, Clock, LogSink, Request, Threads
 
 from .interface import Done, Engine, Keyed, Write
 
@@ -25,6 +25,8 @@ GATHER_STEPS: Final = 4
 """Scheduler steps from the answer of one write to the next one of the same writer in the queue."""
 IDLE_S: Final = 2.0
 """Quiet time before the WAL is moved into the database file."""
+SWEEP_S: Final = 3600.0
+"""Longest time between two looks at what retention no longer keeps, when nothing is written."""
 COMMIT_GRACE_S: Final = 5.0
 """How long a closing store waits for what is queued (style §3 rule 4)."""
 
@@ -54,7 +56,12 @@ class Settle:
 @final
 @attrs.frozen
 class StoreStatistics:
-    """A reading: writes queued, commits and writes so far, failed commits, last batch, seconds spent committing."""
+    """A reading: writes queued, commits and writes so far, failed commits, last batch, seconds spent committing.
+
+    Attributes:
+        problem: code of the failure that writes meet now; None when the last commit became durable.
+        catch_ups: how often the WAL was moved into the file beside commits.
+    """
 
     queued: int
     commits: int
@@ -64,6 +71,8 @@ class StoreStatistics:
     last_batch: int
     commit_s: float
     longest_commit_s: float
+    problem: str | None = None
+    catch_ups: int = 0
 
 
 @final
@@ -75,15 +84,22 @@ class StoreActor(Actor):
     declared: ClassVar[tuple[type[Exception], ...]] = (TapsterError,)
     close_grace_s = COMMIT_GRACE_S
 
-    def __init__(self, engine: Engine, clock: Clock) -> None:
+    def __init__(self, engine: Engine, clock: Clock, log: LogSink) -> None:
         self._engine = engine
         self._clock = clock
+        self._log = log
         self._threads = Threads("store.commit", 1)
+        self._beside = Threads("store.checkpoint", 1)
+        self._is_catching_up = False
+        self._is_rest_due = False
         self._queue: deque[Request] = deque()
         self._in_batch: list[Request] = []
         self._wake = trio.Event()
-        self._is_committing = False
         self._reading = StoreStatistics(0, 0, 0, 0, 0, 0, 0.0, 0.0)
+
+    def begin(self) -> None:
+        """Commit from now on."""
+        self.start_background(self._keep_committing)
 
     def receive(self, request: Request) -> None:
         """Queue a write; the committer takes all that wait."""
@@ -93,9 +109,6 @@ class StoreActor(Actor):
         self._queue.append(request)
         request.on_leave = partial(self._withdraw, request)
         self._wake.set()
-        if not self._is_committing:
-            self._is_committing = True
-            self.start_background(self._keep_committing)
 
     def reading(self) -> StoreStatistics:
         """Queue and commits, for metrics."""
@@ -107,19 +120,39 @@ class StoreActor(Actor):
             request.end()
 
     async def _keep_committing(self) -> None:
-        is_tidy = True
+        quiet_s = IDLE_S
         while True:
+            if self._is_rest_due:
+                await self._finish_catching_up()
             if self._queue:
                 await self._gather()
                 await self._commit_waiting()
-                is_tidy = False
+                self._keep_up()
+                quiet_s = IDLE_S
                 continue
             self._wake = trio.Event()
-            with trio.move_on_after(float("inf") if is_tidy else IDLE_S):
+            with trio.move_on_after(quiet_s):
                 await self._wake.wait()
                 continue
-            await self._tidy()
-            is_tidy = True
+            await self._do_beside_writes(self._threads, partial(self._engine.tidy, self._clock.now_ms()))
+            quiet_s = SWEEP_S
+
+    def _keep_up(self) -> None:
+        """Start what can't wait for an idle moment, beside the next commits."""
+        if self._engine.is_behind and not self._is_catching_up:
+            self._is_catching_up = True
+            self.start_background(self._catch_up)
+
+    async def _catch_up(self) -> None:
+        await self._do_beside_writes(self._beside, partial(self._engine.catch_up, beside=True))
+        self._is_rest_due = True
+        self._wake.set()
+
+    async def _finish_catching_up(self) -> None:
+        self._is_rest_due = False
+        await self._do_beside_writes(self._threads, partial(self._engine.catch_up, beside=False))
+        self._count(catch_ups=self._reading.catch_ups + 1)
+        self._is_catching_up = False
 
     async def _gather(self) -> None:
         """Let the writers that the last commit woke queue their next write, so that they share one fsync, not two."""
@@ -129,11 +162,13 @@ class StoreActor(Actor):
             for _ in range(GATHER_STEPS):
                 await trio.lowlevel.checkpoint()
 
-    async def _tidy(self) -> None:
+    async def _do_beside_writes(self, threads: Threads, work: Callable[[], None]) -> None:
+        """Run what no asker waits for; a disk that refuses it is a diagnostic, the next time tries again."""
         try:
-            await self._threads.run(self._engine.tidy)
-        except StoreError:
+            await threads.run(work)
+        except StoreError as error:
             self._count(failures=self._reading.failures + 1)
+            self._log("warning", "store.upkeep-failed", code=error.code, reason=error.message)
 
     async def _commit_waiting(self) -> None:
         batch = [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
@@ -144,7 +179,7 @@ class StoreActor(Actor):
             keyed = [Keyed(request.body.write, request.body.key) for request in writes]
             outcomes = await self._threads.run(self._engine.commit, keyed, self._clock.now_ms()) if keyed else []
         except StoreError as error:
-            self._count(failures=self._reading.failures + 1)
+            self._note_failure(error, len(writes))
             for request in batch:
                 # Each asker gets an error of its own: a traceback belongs to one task.
                 request.fail(type(error)(error.message, code=error.code, details=error.details))
@@ -163,7 +198,14 @@ class StoreActor(Actor):
             if not isinstance(request.body, Commit):
                 request.settle()
 
+    def _note_failure(self, error: StoreError, writes: int) -> None:
+        self._count(failures=self._reading.failures + 1, problem=error.code)
+        self._log("error", "store.commit-failed", code=error.code, reason=error.message, writes=writes)
+
     def _measure(self, size: int, took_s: float) -> None:
+        if size and self._reading.problem is not None:
+            self._log("info", "store.recovered", after=self._reading.problem, failures=self._reading.failures)
+            self._count(problem=None)
         if size:
             now = self._reading
             self._count(

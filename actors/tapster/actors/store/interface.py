@@ -170,6 +170,9 @@ class Traces(Protocol):
             FormatError: an audit has no capture id.
         """
 
+    def sweep(self, now: int, limit: int) -> int:
+        """Drop up to ``limit`` records beyond retention's count, bytes and age at a time; how many went."""
+
     def get(self, key: SessionKey, record_id: str) -> Json | None:
         """One record."""
 
@@ -178,6 +181,9 @@ class Traces(Protocol):
 
     def sessions(self) -> tuple[SessionKey, ...]:
         """Every session that has a record."""
+
+    def in_order(self, host: str) -> Iterator[tuple[SessionKey, Json]]:
+        """All records of a host's sessions in write order."""
 
     def size(self) -> tuple[int, int]:
         """Records kept, and the bytes that retention counts."""
@@ -264,8 +270,19 @@ class Engine(Protocol):
     def read(self) -> AbstractContextManager[Tables]:
         """A consistent view for one thread; writing through it is refused or has no effect."""
 
-    def tidy(self) -> None:
-        """Work for idle moments: checkpoint, forget old idempotency keys."""
+    def tidy(self, now: int) -> None:
+        """Work for idle moments: checkpoint, retention, forget old idempotency keys."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether so much of that work has piled up that it shouldn't wait for an idle moment."""
+
+    def catch_up(self, *, beside: bool) -> None:
+        """Do what ``is_behind`` speaks of: most of it beside commits (in another thread), then the rest between two.
+
+        Raises:
+            StoreError: it couldn't be done; nothing is lost, and the next call tries again.
+        """
 
     def check(self) -> tuple[str, ...]:
         """What an integrity check finds wrong; empty when all is well."""

@@ -275,6 +275,12 @@ class MemoryTraces:
                 self._undo.set(self._rows, place, (copy(row.record), row.size_bytes, present[2] if present else ()))
         self._evict(key, 0)
 
+    def sweep(self, now: int, limit: int) -> int:
+        before = len(self._rows)
+        for key in self.sessions():
+            self._evict(key, now)
+        return before - len(self._rows)
+
     def get(self, key: SessionKey, record_id: str) -> Json | None:
         found = self._rows.get((key, record_id))
         return None if found is None else copy(found[0])
@@ -284,6 +290,11 @@ class MemoryTraces:
 
     def sessions(self) -> tuple[SessionKey, ...]:
         return tuple(sorted({place[0] for place in self._rows}, key=lambda key: (key.host, key.session)))
+
+    def in_order(self, host: str) -> Iterator[tuple[SessionKey, Json]]:
+        for (key, _), row in list(self._rows.items()):
+            if key.host == host:
+                yield key, copy(row[0])
 
     def size(self) -> tuple[int, int]:
         return len(self._rows), sum(row[1] for row in self._rows.values())
@@ -373,7 +384,15 @@ class MemoryEngine:
         with self._lock:
             yield self._tables
 
-    def tidy(self) -> None:
+    def tidy(self, now: int) -> None:
+        """Nothing to do."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Never: nothing piles up."""
+        return False
+
+    def catch_up(self, *, beside: bool) -> None:
         """Nothing to do."""
 
     def check(self) -> tuple[str, ...]:

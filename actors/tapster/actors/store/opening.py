@@ -9,9 +9,10 @@ import attrs
 import trio
 
 from tapster.engine.policy import SelectionLimits
-from tapster.runtime import ActorGone, Clock, Threads, bounded_shield, open_actor
+from tapster.runtime import ActorGone, Clock, LogSink, Threads, bounded_shield, open_actor
 
 from .actor import COMMIT_GRACE_S, StoreActor
+from .errors import StoreUnusable
 from .files import FilesEngine
 from .handle import Store
 from .interface import Engine
@@ -36,6 +37,7 @@ class StoreConfig:
         retention: of traces; the contract's by default.
         selection_limits: capacity of selections; None = the contract's on ``files``, none on the others.
         home_host: the host whose sessions the contract's own files hold (``files`` only).
+        assembler_directory: where ``assembly-presets.json`` is; None = the data folder (``files`` only).
     """
 
     directory: Path
@@ -43,6 +45,7 @@ class StoreConfig:
     retention: Retention = attrs.Factory(Retention)
     selection_limits: SelectionLimits | None = None
     home_host: str = HOME_HOST
+    assembler_directory: Path | None = None
 
     @property
     def limits(self) -> SelectionLimits | None:
@@ -56,31 +59,55 @@ def open_engine(config: StoreConfig) -> Engine:
     """The engine that a configuration names; blocking.
 
     Raises:
+        StoreUnusable: there is no way to have a folder at that path.
         StoreLocked: another process has the data.
         StoreCorrupt, StoreTooNew: the data can't be used and is left as it was.
     """
     if config.engine == "memory":
         return MemoryEngine(config.retention)
+    _make(config.directory)
     if config.engine == "files":
-        return FilesEngine(config.directory, retention=config.retention, home_host=config.home_host)
+        return FilesEngine(
+            config.directory,
+            retention=config.retention,
+            home_host=config.home_host,
+            assembler=config.assembler_directory,
+        )
     return SqliteEngine(config.directory / DATABASE_NAME, retention=config.retention)
+
+
+def _make(directory: Path) -> None:
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnusable(f"{directory} can't be the data folder: {error.strerror or error}") from error
+
+
+def _silent(level: str, event: str, **fields: object) -> None:
+    """A log sink that keeps nothing."""
+    del level, event, fields
 
 
 @asynccontextmanager
 async def open_store(
-    config: StoreConfig, *, clock: Clock, engine: Callable[[], Engine] | None = None
+    config: StoreConfig,
+    *,
+    clock: Clock,
+    engine: Callable[[], Engine] | None = None,
+    log: LogSink | None = None,
 ) -> AsyncIterator[Store]:
     """A store for the length of a block; what was acknowledged is on disk when it ends.
 
     Args:
         engine: opens another engine than the configured one (an embedding program's, a test's).
+        log: takes what went wrong with the disk, without any content.
 
     Raises:
-        StoreLocked, StoreCorrupt, StoreTooNew: the data can't be used.
+        StoreUnusable, StoreLocked, StoreCorrupt, StoreTooNew: the data can't be used.
     """
     opened = await trio.to_thread.run_sync(engine or (lambda: open_engine(config)), limiter=trio.CapacityLimiter(1))
     try:
-        actor = StoreActor(opened, clock)
+        actor = StoreActor(opened, clock, log or _silent)
         async with open_actor(actor) as ref:
             store = Store(ref, actor, opened, Threads("store.read", READERS), clock, config.limits)
             try:

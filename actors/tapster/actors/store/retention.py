@@ -30,6 +30,11 @@ class Retention:
     max_age_ms: int | None = None
     max_per_session: int | None = None
 
+    def to_json(self) -> dict[str, Json]:
+        """The ``storage`` object of the API: the contract's members, and a bound only where one was added."""
+        added = {"maxAgeMs": self.max_age_ms, "maxRecordsPerSession": self.max_per_session}
+        return {**self.limits.to_json(), **{name: bound for name, bound in added.items() if bound is not None}}
+
     def is_over(self, records: int, size_bytes: int) -> bool:
         """Whether that many records of that many bytes are too much."""
         total = _EMPTY_FILE_BYTES + size_bytes + max(0, records - 1)

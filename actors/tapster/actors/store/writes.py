@@ -12,6 +12,7 @@ from .codec import same
 from .errors import LogDiverged
 from .interface import Tables, Write
 from .selections import SelectionTable
+from .session_documents import forget_session
 from .values import (
     ANY_BASE,
     Base,
@@ -155,12 +156,13 @@ class SetHeader:
 @final
 @attrs.frozen
 class DeleteSession:
-    """Remove a session's log and selection; its answer is whether there was a log."""
+    """Remove a session's log, selection, settings and state; its answer is whether there was a log."""
 
     key: SessionKey
 
     def apply(self, tables: Tables) -> bool:
         SelectionTable(tables).delete(self.key)
+        forget_session(tables, self.key)
         return tables.sessions.delete(self.key)
 
     def repeat(self, tables: Tables) -> bool:
@@ -181,6 +183,21 @@ class PutTrace:
 
     def repeat(self, tables: Tables) -> Json:
         return tables.traces.get(self.key, self.record["id"])
+
+
+@final
+@attrs.frozen
+class SweepTraces:
+    """Drop trace records beyond retention, at most ``limit``; its answer is how many went."""
+
+    now: int
+    limit: int
+
+    def apply(self, tables: Tables) -> int:
+        return tables.traces.sweep(self.now, self.limit)
+
+    def repeat(self, tables: Tables) -> int:
+        return 0
 
 
 @final

@@ -115,10 +115,11 @@ class Disk:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def _write_journal(self, changes: Mapping[Path, Change]) -> None:
+        # Relative, so that a folder may move; a file of the other folder of the contract is reached by "..".
         entries: Sequence[tuple[str, str, int, bytes | None]] = [
-            (str(path.relative_to(self.root)), "append", change.offset, change.data)
+            (os.path.relpath(path, self.root), "append", change.offset, change.data)
             if isinstance(change, Appended)
-            else (str(path.relative_to(self.root)), "write", 0, change)
+            else (os.path.relpath(path, self.root), "write", 0, change)
             for path, change in changes.items()
         ]
         self.make_folder((self.root / JOURNAL).parent)

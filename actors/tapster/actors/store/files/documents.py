@@ -108,7 +108,7 @@ class FileDocuments:
     def _store_members(self, place: Member, members: dict[str, Json]) -> None:
         document = self._staging.load(place.path, keep=True)
         kept = document if isinstance(document, dict) else {}
-        self._staging.store(place.path, {place.version_key: place.version, **kept, place.section: members})
+        self._staging.store(place.path, {**place.empty, **kept, place.section: members})
 
     def _check(self, key: DocumentKey, place: Path | Member, base: str | None) -> None:
         if isinstance(place, Member):

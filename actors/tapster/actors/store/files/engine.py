@@ -59,10 +59,12 @@ class FilesEngine:
         home_host: str = HOME_HOST,
         disk: Callable[[Path, AtomicWriter], Disk] = Disk,
         read_only: bool = False,
+        assembler: Path | None = None,
     ) -> None:
         """Take the writer's lock, complete what a crash interrupted, set aside what can't be read.
 
         Args:
+            assembler: the folder of ``assembly-presets.json``, when it isn't ``root``.
             read_only: change nothing in the folder and take no lock, to import from another program's data.
 
         Raises:
@@ -77,7 +79,7 @@ class FilesEngine:
         self._keys: dict[str, None] = {}
         self._disk = disk(root, AtomicWriter(os.getpid(), lambda: secrets.token_hex(8)))
         self._staging = Staging(self._disk)
-        self._layout = Layout(root, home_host)
+        self._layout = Layout(root, home_host, assembler)
         self._tables = FilesTables(self._staging, self._layout, retention or Retention())
         try:
             if not read_only:
@@ -129,8 +131,16 @@ class FilesEngine:
             except OSError as error:
                 raise read_failed(Path(str(error.filename)), error) from error
 
-    def tidy(self) -> None:
+    def tidy(self, now: int) -> None:
         """Nothing to do: every file is whole after each commit."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Never: nothing piles up."""
+        return False
+
+    def catch_up(self, *, beside: bool) -> None:
+        """Nothing to do."""
 
     def check(self) -> tuple[str, ...]:
         """The JSON documents that can't be read."""

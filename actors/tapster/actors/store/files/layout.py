@@ -3,7 +3,7 @@
 Source: spec/resources §1, spec/loader §2, §5, §13, §16, spec/assembler §10.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, final
 from urllib.parse import quote, unquote
@@ -12,6 +12,7 @@ import attrs
 
 from tapster.actors.store.errors import unstorable
 from tapster.actors.store.values import DocumentKey, ResourceKind
+from tapster.engine.ecma import Json
 from tapster.engine.errors import RequestError
 
 FOLDERS: Final[dict[ResourceKind, str]] = {
@@ -39,40 +40,49 @@ SETTINGS: Final = "settings"
 STATE: Final = "state"
 CHATS: Final = "chats"
 SELECTIONS: Final = "selections"
-_SHARED: Final[dict[str, tuple[str, str, int]]] = {
-    SELECTIONS: ("session-selections.json", "sessions", 2),
-    "strategies": ("assembly-presets.json", "presets", 1),
-    "strategy-selections": ("assembly-presets.json", "selections", 1),
+STRATEGIES_FILE: Final = "assembly-presets.json"
+_SHARED: Final[dict[str, tuple[str, str]]] = {
+    SELECTIONS: ("session-selections.json", "sessions"),
+    "strategies": (STRATEGIES_FILE, "presets"),
+    "strategy-selections": (STRATEGIES_FILE, "selections"),
 }
-_VERSION_KEYS: Final = {"session-selections.json": "schemaVersion", "assembly-presets.json": "version"}
+_EMPTY: Final[dict[str, dict[str, Json]]] = {
+    "session-selections.json": {"schemaVersion": 2, "sessions": {}},
+    STRATEGIES_FILE: {"version": 1, "presets": {}, "selections": {}},
+}
+"""What a shared file holds before its first member; its readers want every section."""
 
 
 @final
 @attrs.frozen
 class Member:
-    """A document that is one member of a shared file."""
+    """A document that is one member of a shared file; ``empty`` is the file without any."""
 
     path: Path
     section: str
     name: str
-    version_key: str
-    version: int
+    empty: Mapping[str, Json]
 
 
 @final
 @attrs.frozen
 class Layout:
-    """The paths of one data folder; ``home_host`` is the host whose sessions the contract's files hold."""
+    """The paths of one data folder.
+
+    Attributes:
+        home_host: the host whose sessions the contract's files hold.
+        assembler: the folder of that host's ``assembly-presets.json``, when it isn't ``root``.
+    """
 
     root: Path
     home_host: str
+    assembler: Path | None = None
 
     def document(self, key: DocumentKey) -> Path | Member:
         """Where a document is."""
         if key.collection in _SHARED:
-            file, section, version = _SHARED[key.collection]
-            path = self.host_folder(key.scope or self.home_host) / file
-            return Member(path, section, key.name, _VERSION_KEYS[file], version)
+            file, section = _SHARED[key.collection]
+            return Member(self._shared_file(key.scope or self.home_host, file), section, key.name, _EMPTY[file])
         file = f"{file_name(key.name)}.json"
         if not key.scope and key.collection == CHATS:
             return self.root / "chats" / file
@@ -82,8 +92,7 @@ class Layout:
 
     def shared_files(self, collection: str) -> tuple[str, str] | None:
         """File name and section of a collection that shares a file, None for one with a file for each document."""
-        found = _SHARED.get(collection)
-        return None if found is None else found[:2]
+        return _SHARED.get(collection)
 
     def collections(self) -> tuple[str, ...]:
         """Every collection that may have documents."""
@@ -107,6 +116,11 @@ class Layout:
     def host_folder(self, host: str) -> Path:
         """The folder with the contract's files of a host."""
         return self.root if host == self.home_host else self.root / "hosts" / file_name(host)
+
+    def _shared_file(self, host: str, file: str) -> Path:
+        if file == STRATEGIES_FILE and host == self.home_host and self.assembler is not None:
+            return self.assembler / file
+        return self.host_folder(host) / file
 
     def host_folders(self) -> list[tuple[str, Path]]:
         """Every host that has files, with its folder."""

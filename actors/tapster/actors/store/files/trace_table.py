@@ -1,6 +1,6 @@
 """Traces in the contract's records file, under its retention, with the revisions they name kept beside it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import final
 
@@ -51,6 +51,9 @@ class FileTraces:
     def put_audits(self, key: SessionKey, audits: Sequence[Json]) -> None:
         self._save(key, self._book(key.host).put_audits(key.session, audits), {})
 
+    def sweep(self, now: int, limit: int) -> int:
+        return 0  # each write keeps the whole file within its bounds
+
     def get(self, key: SessionKey, record_id: str) -> Json | None:
         found = self._book(key.host).find(key.session, record_id)
         return None if found is None else dict(found)
@@ -63,6 +66,10 @@ class FileTraces:
             SessionKey(host, session) for host, _ in self._layout.host_folders() for session, _ in self._book(host).rows
         }
         return tuple(sorted(found, key=lambda key: (key.host, key.session)))
+
+    def in_order(self, host: str) -> Iterator[tuple[SessionKey, Json]]:
+        for (session, _), row in self._book(host).rows.items():
+            yield SessionKey(host, session), dict(row.record)
 
     def size(self) -> tuple[int, int]:
         books = [self._book(host) for host, _ in self._layout.host_folders()]

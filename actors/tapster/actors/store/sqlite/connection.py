@@ -11,8 +11,11 @@ from tapster.actors.store.errors import CommitFailed, ReadFailed, StoreCorrupt, 
 from tapster.engine.errors import StoreError
 
 BUSY_TIMEOUT_MS: Final = 5_000
-WAL_AUTOCHECKPOINT_PAGES: Final = 16_384
-"""64 MiB of 4 KiB pages: high enough that bursts never pay for a checkpoint, which runs when the store is idle."""
+WAL_SOFT_BYTES: Final = 16 * 1024 * 1024
+"""A WAL of this size is moved into the file without waiting for an idle moment. Larger ones cost longer pauses."""
+WAL_KEPT_BYTES: Final = 8 * 1024 * 1024
+"""What stays of the WAL file when it begins anew: blocks that need no new allocation. A size above it tells that the
+present WAL grew that far."""
 CACHE_KIB: Final = 16_384
 _CORRUPT: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _WORDS: Final = {
@@ -32,7 +35,8 @@ class Connect(Protocol):
 
 def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
     """A connection in autocommit mode with the store's settings; a new file gets mode 0600."""
-    if not read_only:
+    if not read_only and not path.exists():
+        # Only a file that isn't there: closing any descriptor of an open database drops SQLite's locks on it.
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     uri = f"{path.resolve().as_uri()}?mode={'ro' if read_only else 'rw'}"
     connection = sqlite3.connect(
@@ -43,7 +47,9 @@ def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
     if not read_only:
         connection.execute("PRAGMA journal_mode = WAL").fetchone()
         connection.execute("PRAGMA synchronous = FULL")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_AUTOCHECKPOINT_PAGES}")
+        # Never inside a commit: the engine does it beside them.
+        connection.execute("PRAGMA wal_autocheckpoint = 0").fetchone()
+        connection.execute(f"PRAGMA journal_size_limit = {WAL_KEPT_BYTES}").fetchone()
     return connection
 
 

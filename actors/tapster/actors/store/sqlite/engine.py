@@ -12,14 +12,17 @@ from tapster.actors.store.interface import Done, EngineInfo, Keyed, Outcome, Ref
 from tapster.actors.store.lock import WriterLock
 from tapster.actors.store.retention import Retention
 from tapster.actors.store.values import Warned
+from tapster.actors.store.writes import SweepTraces
 from tapster.engine.errors import TapsterError
 
-from .connection import Connect, connect, translated
+from .connection import WAL_SOFT_BYTES, Connect, connect, translated
 from .migrations import copy_to, migrate, open_checked
 from .tables import SqliteTables
 
 KEPT_KEYS: Final = 65_536
 """Idempotency keys remembered; a caller repeats a write within seconds, not after this many others."""
+SWEPT_ROWS: Final = 256
+"""Trace records dropped in one transaction of the background retention."""
 CHECKED_BYTES: Final = 64 * 1024 * 1024
 """A database up to this size is checked whole at the start; a larger one on demand, so that a start stays quick."""
 
@@ -42,8 +45,12 @@ class SqliteEngine:
         self._lock = WriterLock(path.with_name(path.name + ".lock"))
         self._readers: SimpleQueue[sqlite3.Connection] = SimpleQueue()
         self._is_closed = False
+        self._checkpointer: sqlite3.Connection | None = None
+        self._wal_seen = 0
+        self._behind_at = WAL_SOFT_BYTES
         try:
-            self._writer: sqlite3.Connection | None = self._open_writer()
+            self._writer: sqlite3.Connection | None = self._open_writer(check=True)
+            self._anchor = self._open_anchor()
         except BaseException:
             self._lock.release()
             raise
@@ -61,7 +68,7 @@ class SqliteEngine:
     def commit(self, batch: Sequence[Keyed], now: int) -> list[Outcome]:
         """Apply the batch in one transaction with one fsync; a write that fails is undone to its savepoint."""
         if self._writer is None:
-            self._writer = self._open_writer()
+            self._writer = self._open_writer(check=False)
         try:
             with translated(self._path, "writing"):
                 return self._transact(self._writer, batch, now)
@@ -90,16 +97,42 @@ class SqliteEngine:
         else:
             self._readers.put(connection)
 
-    def tidy(self) -> None:
-        """Move the WAL into the file, and forget old idempotency keys."""
+    def tidy(self, now: int) -> None:
+        """Drop traces beyond retention, forget old idempotency keys, and move the WAL into the file."""
         if self._writer is None:
             return
         with translated(self._path, "tidying"):
+            while self._transact(self._writer, [Keyed(SweepTraces(now, SWEPT_ROWS))], now) == [Done(SWEPT_ROWS)]:
+                pass
             self._writer.execute(
                 "DELETE FROM applied WHERE key IN (SELECT key FROM applied ORDER BY at DESC LIMIT -1 OFFSET ?)",
                 (KEPT_KEYS,),
             )
             self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the WAL has grown enough to be moved into the file."""
+        size = self._wal_bytes()
+        if size < self._wal_seen:
+            self._behind_at = WAL_SOFT_BYTES  # it began anew
+        self._wal_seen = size
+        return size >= self._behind_at
+
+    def catch_up(self, *, beside: bool) -> None:
+        """Move the WAL into the file: what is there now beside the commits, then what they added meanwhile.
+
+        Only when all of it is moved between two commits does the next one begin the WAL anew.
+        """
+        with translated(self._path, "checkpointing"):
+            if beside:
+                if self._checkpointer is None:
+                    self._checkpointer = self._connect(self._path, read_only=False)
+                self._checkpointer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            elif self._writer is not None:
+                self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+                # A long reader may keep the WAL from beginning anew: the next try comes after as much again.
+                self._behind_at = self._wal_bytes() + WAL_SOFT_BYTES
 
     def check(self) -> tuple[str, ...]:
         """``PRAGMA integrity_check`` and the foreign keys."""
@@ -132,6 +165,9 @@ class SqliteEngine:
                 self._readers.get_nowait().close()
             except Empty:
                 break
+        self._anchor.close()
+        if self._checkpointer is not None:
+            self._checkpointer.close()
         self._discard_writer()
         self._lock.release()
 
@@ -156,13 +192,31 @@ class SqliteEngine:
         writer.execute("RELEASE one")
         return Done(value)
 
-    def _open_writer(self) -> sqlite3.Connection:
+    def _wal_bytes(self) -> int:
+        try:
+            # Never opened here: closing a descriptor would drop SQLite's locks.
+            return self._path.with_name(self._path.name + "-wal").stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def _open_anchor(self) -> sqlite3.Connection:
+        """A reading connection that outlives the writer, so that a failed batch never comes back.
+
+        While it has the WAL's index open, a new writer goes on behind the last durable commit. Without it the new
+        writer would rebuild the index from the WAL file, where the frames of a commit whose sync failed may stand.
+        """
+        with translated(self._path, "opening"):
+            anchor = self._connect(self._path, read_only=True)
+            anchor.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        return anchor
+
+    def _open_writer(self, *, check: bool) -> sqlite3.Connection:
         with translated(self._path, "opening"):
             writer = open_checked(self._connect, self._path)
             try:
                 migrate(writer, self._path)
-                small = self._path.stat().st_size <= CHECKED_BYTES
-                problem = writer.execute("PRAGMA quick_check(1)").fetchone()[0] if small else "ok"
+                is_checked = check and self._path.stat().st_size <= CHECKED_BYTES
+                problem = writer.execute("PRAGMA quick_check(1)").fetchone()[0] if is_checked else "ok"
             except BaseException:
                 writer.close()
                 raise

@@ -93,4 +93,8 @@ CREATE TABLE applied (
 ) WITHOUT ROWID;
 """
 
-MIGRATIONS: Final[tuple[str, ...]] = (_VERSION_1,)
+_VERSION_2: Final = """
+CREATE INDEX traces_by_age ON traces (recorded_at);
+"""
+
+MIGRATIONS: Final[tuple[str, ...]] = (_VERSION_1, _VERSION_2)

@@ -1,7 +1,7 @@
 """Traces as msgpack, one row a record, under retention by count, size, age and session."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import final
 
 from tapster.actors.store.codec import pack, unpack
@@ -12,6 +12,7 @@ from tapster.engine.trace.retention import Row
 
 from .resources import SqliteResources
 
+_RANKED = "SELECT place, row_number() OVER (PARTITION BY host, session ORDER BY place DESC) AS rank FROM traces"
 _WHERE = "WHERE host = ? AND session = ? AND id = ?"
 
 
@@ -55,6 +56,21 @@ class SqliteTraces:
                 )
         self._evict(key, 0, set())
 
+    def sweep(self, now: int, limit: int) -> int:
+        keep = self._retention
+        before = self.size()[0]
+        freed: set[str] = set()
+        if keep.max_age_ms is not None:
+            oldest = now - keep.max_age_ms
+            freed |= self._remove("SELECT place FROM traces WHERE recorded_at < ? LIMIT ?", (oldest, limit))
+        if keep.max_per_session is not None:
+            room = limit - before + self.size()[0]
+            freed |= self._remove(f"SELECT place FROM ({_RANKED}) WHERE rank > ? LIMIT ?", (keep.max_per_session, room))
+        while keep.is_over(*self.size()) and before - self.size()[0] < limit:
+            freed |= self._remove("SELECT min(place) FROM traces", ())
+        self._resources.drop_unused(freed)
+        return before - self.size()[0]
+
     def get(self, key: SessionKey, record_id: str) -> Json | None:
         row = self._connection.execute(
             f"SELECT body FROM traces {_WHERE}", (key.host, key.session, record_id)
@@ -70,6 +86,11 @@ class SqliteTraces:
     def sessions(self) -> tuple[SessionKey, ...]:
         rows = self._connection.execute("SELECT DISTINCT host, session FROM traces ORDER BY host, session")
         return tuple(SessionKey(row[0], row[1]) for row in rows.fetchall())
+
+    def in_order(self, host: str) -> Iterator[tuple[SessionKey, Json]]:
+        rows = self._connection.execute("SELECT session, body FROM traces WHERE host = ? ORDER BY place", (host,))
+        for row in rows:
+            yield SessionKey(host, row[0]), unpack(row[1])
 
     def size(self) -> tuple[int, int]:
         row = self._connection.execute("SELECT records, bytes FROM trace_totals").fetchone()
