@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
@@ -38,9 +40,20 @@ class Cli:
         assert result.exit_code == code, result.output
         return json.loads(result.stdout)
 
+    def process(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """A command in a process of its own."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("TAPSTER_")}
+        program = [sys.executable, "-c", "from tapster.api.cli import main; main()"]
+        return subprocess.run(
+            [*program, *arguments], env={**kept, **self._own()}, capture_output=True, text=True, timeout=60, check=False
+        )
+
     def invoke(self, arguments: Sequence[str], typed: str | None = None) -> Result:
         """The whole result; an error that isn't declared is raised here."""
         others = {name: None for name in os.environ if name.startswith("TAPSTER_")}
-        own = {"HOME": str(self.home), "XDG_CONFIG_HOME": str(self.home), "TAPSTER_DATA_DIR": str(self.home / "data")}
-        runner = CliRunner(env={**others, **own})
+        runner = CliRunner(env={**others, **self._own()})
         return runner.invoke(group, list(arguments), input=typed, prog_name="tapster", catch_exceptions=False)
+
+    def _own(self) -> dict[str, str]:
+        home = str(self.home)
+        return {"HOME": home, "XDG_CONFIG_HOME": home, "TAPSTER_DATA_DIR": str(self.home / "data")}
