@@ -16,7 +16,7 @@ import attrs
 import trio
 import trio.testing
 
-from tapster.actors.sources import FakeSource, Output, Source, Sources, assemble, open_sources
+from tapster.actors.sources import PLACE_DEADLINE_S, FakeSource, Output, Source, Sources, assemble, open_sources
 from tapster.engine.assembly import (
     Carried,
     RequestContext,
@@ -95,10 +95,16 @@ class Stall:
 
 async def one(sources: Sources, backend: str, native: list[dict[str, Any]]) -> None:
     """One request, as a session makes it: freeze, resolve, place, and for core project."""
-    context = freeze_context(normalise_preset(preset(backend)), native, input_ids=[native[-1]["id"]])
+
+    def freeze() -> RequestContext:
+        return freeze_context(normalise_preset(preset(backend)), native, input_ids=[native[-1]["id"]])
+
+    context = await sources.run(freeze, PLACE_DEADLINE_S)
     result = await assemble(sources, context, Carried())
     if backend == "core":
-        project_system_snapshots(result, native, system_prompt_update="in-history")
+        await sources.run(
+            lambda: project_system_snapshots(result, native, system_prompt_update="in-history"), PLACE_DEADLINE_S
+        )
 
 
 async def load(sources: Sources, backend: str, sessions: int, requests: int) -> dict[str, float]:

@@ -1,5 +1,6 @@
 """Resolving sources at once: bad sources, cancellation from everywhere, nothing left behind."""
 
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib import metadata
@@ -225,6 +226,24 @@ async def test_synchronous_sources_run_in_a_thread() -> None:
     async with open_sources(Threads("sources", 2)) as sources:
         sources.add(blocking_source(1))
         assert texts(await assemble(sources, context("blocking"))) == ["1"]
+
+
+async def test_work_that_never_ends_costs_its_deadline_and_not_the_wait_for_a_thread() -> None:
+    release = threading.Event()
+    ends: list[str] = []
+
+    async with open_sources(Threads("sources", 1)) as sources, trio.open_nursery() as nursery:
+
+        async def stuck() -> None:
+            with pytest.raises(SourceTimeout):
+                await sources.run(release.wait, 0.02)
+            ends.append("stuck")
+            release.set()
+
+        nursery.start_soon(stuck)
+        await trio.testing.wait_all_tasks_blocked()
+        await sources.run(lambda: ends.append("behind"), 0.02)
+    assert ends == ["stuck", "behind"]
 
 
 # Cancellation: every origin x every phase x every kind of source

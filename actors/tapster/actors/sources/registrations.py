@@ -14,7 +14,7 @@ from tapster.engine.assembly import Registration, SourceRegistry, StrategyRegist
 from tapster.engine.errors import TapsterError
 from tapster.runtime import Threads, Watched
 
-from .errors import SourceFailed
+from .errors import SourceFailed, SourceTimeout
 from .home import Home, SourceStatistics
 from .interface import SOURCE_DEADLINE_S, deadline_of, definition_of
 
@@ -115,12 +115,32 @@ class Sources:
         """A reading of every registered source, in order."""
         return [home.statistics() for home in self._homes.values()]
 
-    async def run(self, function: Callable[[], T]) -> T:
-        """Run pure work off the loop; a caller that leaves doesn't wait for it."""
+    async def run(self, function: Callable[[], T], deadline_s: float) -> T:
+        """Run pure work off the loop; a caller that leaves doesn't wait for it.
+
+        Args:
+            function: what to run.
+            deadline_s: how long it may run; waiting for a thread doesn't count.
+
+        Raises:
+            SourceTimeout: it ran longer; the thread is left to end by itself.
+        """
         if self.threads is None:
             await trio.lowlevel.checkpoint()
             return function()
-        return await self.threads.run(function, abandon_on_cancel=True)
+        scope = trio.CancelScope()
+        token = trio.lowlevel.current_trio_token()
+
+        def begin() -> None:
+            scope.deadline = trio.current_time() + deadline_s
+
+        def work() -> T:
+            token.run_sync_soon(begin)
+            return function()
+
+        with scope:
+            return await self.threads.run(work, abandon_on_cancel=True)
+        raise SourceTimeout("", f"leases, strategies and renderers took over {deadline_s:g} s")
 
     def close(self) -> None:
         """Withdraw nothing, take no more calls, and cancel those that run."""

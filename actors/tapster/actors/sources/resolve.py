@@ -4,7 +4,7 @@ Source: spec/assembler §6, §20; design §4 rules 4, 12, 16.
 """
 
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import attrs
 import trio
@@ -14,7 +14,6 @@ from tapster.engine.assembly import (
     AssemblyResult,
     Carried,
     Job,
-    Output,
     Plan,
     RequestContext,
     accept_output,
@@ -27,7 +26,7 @@ from tapster.engine.ecma import Json
 from tapster.engine.errors import TapsterError
 from tapster.runtime import bounded_shield
 
-from .errors import SourceFailed, SourceTimeout
+from .errors import SourceFailed
 from .home import GRACE_S, Call
 from .registrations import Bound, Sources
 
@@ -68,27 +67,21 @@ async def assemble(
     Cancellation: every call of a source is cancelled and has ended, or is counted as stray after a second.
     """
     plan = plan_request(sources.registry, context)
-    outputs = await _Resolution(sources, plan).run()
+    answers = await _Resolution(sources, plan).run()
     if lease is not None:
         lease()
 
     def finish() -> AssemblyResult:
+        outputs = [accept_output(job, answer) for job, answer in zip(plan.jobs, answers, strict=True)]
         check_leases(plan)
         result = place(plan, outputs, carried, max_bytes=max_bytes)
         extra = tuple(after(result, context)) if after is not None else ()
         return attrs.evolve(result, diagnostics=(*result.diagnostics, *extra)) if extra else result
 
-    with trio.move_on_after(PLACE_DEADLINE_S) as placing:
-        result = await sources.run(finish)
-    if placing.cancelled_caught:
-        raise SourceTimeout("", f"leases, strategies and renderers took over {PLACE_DEADLINE_S:g} s")
+    result = await sources.run(finish, PLACE_DEADLINE_S)
     if lease is not None:
         lease()
     return result
-
-
-SMALL_OUTPUT = 64 * limits.KIB
-"""Outputs up to about so many characters are checked on the loop; a thread would cost more than the check."""
 
 
 @attrs.define(eq=False)
@@ -97,21 +90,21 @@ class _Resolution:
 
     sources: Sources
     plan: Plan
-    _outputs: dict[int, Output] = attrs.field(factory=dict)
+    _answers: dict[int, object] = attrs.field(factory=dict)
     _running: dict[int, Call] = attrs.field(factory=dict)
     _waiting: dict[int, Job] = attrs.field(factory=dict)
     _failures: dict[int, TapsterError] = attrs.field(factory=dict)
     _changed: trio.Event = attrs.field(factory=trio.Event)
 
-    async def run(self) -> list[Output]:
-        """One output a job, in job order."""
+    async def run(self) -> list[object]:
+        """One answer a job, in job order; only their shape is checked so far."""
         self._waiting = {job.index: job for job in self.plan.jobs}
         try:
             await trio.lowlevel.checkpoint()
             self._start_ready()
             while self._running and not self._is_refused():
                 await self._wait_for_change()
-                await self._take_answers()
+                self._take_answers()
         finally:
             await self._end_calls()  # noqa: ASYNC102 - shielded inside, for at most GRACE_S
         for index, call in self._running.items():
@@ -121,7 +114,7 @@ class _Resolution:
             # A source that was cancelled along with its request failed because of that, not the other way round.
             await trio.lowlevel.checkpoint_if_cancelled()
             raise self._failures[min(self._failures)]
-        return [self._outputs[job.index] for job in self.plan.jobs]
+        return [self._answers[job.index] for job in self.plan.jobs]
 
     def _is_refused(self) -> bool:
         return bool(self._failures) or any(call.is_hopeless for call in self._running.values())
@@ -134,12 +127,12 @@ class _Resolution:
         for call in self._running.values():
             call.expire(now)
 
-    async def _take_answers(self) -> None:
+    def _take_answers(self) -> None:
         ended = [index for index, call in sorted(self._running.items()) if call.is_ended and not call.is_hopeless]
         for index in ended:
             call = self._running.pop(index)
             try:
-                self._outputs[index] = await self._accept(self.plan.jobs[index], call.outcome())
+                self._take(self.plan.jobs[index], call.outcome())
             except TapsterError as error:
                 self._failures[index] = error
         if ended and not self._is_refused():
@@ -152,17 +145,17 @@ class _Resolution:
             self._failures[index] = error
 
     def _start_ready(self) -> None:
-        """Start every job whose dependencies have their outputs; Tapster's own sources answer on the spot."""
+        """Start every job whose dependencies have answered; Tapster's own sources answer on the spot."""
         is_ready = True
         while is_ready and not self._failures:
             is_ready = False
             for job in list(self._waiting.values()):
-                if all(index in self._outputs for index in job.after):
+                if all(index in self._answers for index in job.after):
                     del self._waiting[job.index]
                     is_ready = self._start(job) or is_ready
 
     def _start(self, job: Job) -> bool:
-        """Start a job; True when its output is there already."""
+        """Start a job; True when its answer is there already."""
         definition = job.registration.definition
         function = definition.resolve if job.mode == "module" else definition.parse_text
         try:
@@ -175,7 +168,7 @@ class _Resolution:
                 home = self.sources.home_for(job.registration)
                 self._running[job.index] = home.start(_await, (answer,), self._wake)
                 return False
-            self._outputs[job.index] = accept_output(job, answer)
+            self._take(job, answer)
         except TapsterError as error:
             self._failures[job.index] = error
             return False
@@ -190,10 +183,11 @@ class _Resolution:
         except Exception as error:
             raise SourceFailed(job.source_id, f"{job.source_id} failed with {type(error).__name__}") from error
 
-    async def _accept(self, job: Job, raw: object) -> Output:
-        if is_small(raw, SMALL_OUTPUT):
-            return accept_output(job, raw)
-        return await self.sources.run(lambda: accept_output(job, raw))
+    def _take(self, job: Job, answer: object) -> None:
+        """Keep an answer that may be an output; a plain lie cancels the others at once."""
+        if not has_output_shape(answer):
+            accept_output(job, answer)
+        self._answers[job.index] = answer
 
     def _wake(self) -> None:
         self._changed.set()
@@ -215,17 +209,7 @@ async def _await(answer: Awaitable[object]) -> object:
     return await answer
 
 
-def is_small(value: object, budget: int) -> bool:
-    """Whether a JSON value has at most about ``budget`` characters, found out without reading more of it."""
-    waiting = [value]
-    while waiting and budget > 0:
-        item = waiting.pop()
-        budget -= len(item) if isinstance(item, str) else 8
-        if isinstance(item, dict):
-            waiting += item.keys()
-            waiting += item.values()
-        elif isinstance(item, list | tuple):
-            if len(item) > budget:
-                return False
-            waiting += item
-    return budget > 0
+def has_output_shape(value: object) -> bool:
+    """Whether a value is an object with a list of blocks that isn't too long; the rest is checked in a thread."""
+    blocks = value.get("blocks") if isinstance(value, Mapping) else None
+    return isinstance(blocks, list | tuple) and len(blocks) <= limits.SOURCE_BLOCKS
