@@ -7,10 +7,11 @@ from typing import Any
 import attrs
 
 from tapster.actors.hosts import MemorySessionLog
-from tapster.actors.hosts.embedded import Agent, Tool, ToolExecution, ToolRegistry
+from tapster.actors.hosts.embedded import Tool, ToolExecution, ToolRegistry
 from tapster.actors.providers.scripted import calls
 from tapster.actors.sources import FakeSource, Output, Source, Sources, open_sources
 from tapster.actors.sources.embedded import EmbeddedAssembler
+from tapster.actors.sources.requests import PlainRequests
 from tapster.engine.assembly import (
     HistoryPolicies,
     PresetStore,
@@ -47,11 +48,11 @@ class Memo(Source):
 class Bench:
     rig: Rig
     sources: Sources
-    assembler: EmbeddedAssembler
+    presets: PresetStore
     memo: Memo
 
     def apply(self, preset: Mapping[str, Json], *rules: Json, session: str = "s") -> None:
-        self.assembler.presets.apply_snapshot(session, {**preset, "rules": list(rules)})
+        self.presets.apply_snapshot(session, {**preset, "rules": list(rules)})
 
     async def say(self, text: str, session: str = "s") -> list[tuple[str, str]]:
         """Send a message; the request that went out."""
@@ -72,20 +73,21 @@ async def bench(
     first_id: int = 0,
     tools: ToolRegistry | None = None,
 ) -> AsyncIterator[Bench]:
-    async def assets(agent: Agent) -> Mapping[str, Json]:
-        return {"session": agent.id}
+    async def assets(session_id: str) -> Mapping[str, Json]:
+        return {"session": session_id}
 
     async with open_rig(log=log, tools=tools, first_id=first_id) as rig, open_sources() as sources:
         register_host_sources(sources.registry)
         memo = Memo()
         sources.add(memo)
         presets = PresetStore(new_id=iter("abc").__next__)
-        assembler = EmbeddedAssembler(rig.host, sources, presets, HistoryPolicies(presets), assets)
+        requests = PlainRequests(sources, presets, HistoryPolicies(presets), assets)
+        assembler = EmbeddedAssembler(rig.host, requests, sources.strategies)
         detach = assembler.attach()
         rig.host.prompt.section("identity", "You are a lamp.")
         if create:
             await rig.host.create("s")
-        yield Bench(rig, sources, assembler, memo)
+        yield Bench(rig, sources, presets, memo)
         detach()
 
 

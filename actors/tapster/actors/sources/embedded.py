@@ -6,11 +6,10 @@ replaces the request's messages and leaves evidence in the log. A refusal ends t
 Source: spec/assembler §11.4, §12, §18; spec/history_policy §4-§6.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import attrs
-import trio
 
 from tapster.actors.hosts.embedded import (
     Agent,
@@ -29,20 +28,12 @@ from tapster.actors.hosts.embedded import (
 )
 from tapster.engine.assembly import (
     AssemblyPreset,
-    AssemblyRefused,
     Capabilities,
     Carried,
-    HistoryPolicies,
     NativePlan,
-    PresetStore,
-    RequestContext,
     Section,
-    freeze_context,
+    StrategyRegistry,
     joins_step,
-    native_messages,
-    official_text,
-    plan_native,
-    project_system_snapshots,
     read_carried,
     removed_contexts,
     require_available,
@@ -60,21 +51,11 @@ from tapster.engine.ecma import Json
 from tapster.engine.projection import Event
 from tapster.engine.projection.events import STEP_END, STEP_START, USER_MESSAGE, SurfaceReplace
 
-from .registrations import Sources
-from .resolve import assemble
+from .requests import CoreAsked, NativeAsked, Requests
 
 OWNER: Final = "dsh-prompt-assembler"
 EVIDENCE: Final = "request/assembly"
-
-Assets = Callable[[Agent], Awaitable[Mapping[str, Json]]]
-"""Gives the read-only assets of a session's request."""
-
-
-async def no_assets(agent: Agent) -> Mapping[str, Json]:
-    """The assets of a host that has none."""
-    del agent
-    await trio.lowlevel.checkpoint()
-    return {}
+IN_HISTORY: Final = "in-history"
 
 
 @attrs.define(eq=False)
@@ -84,6 +65,7 @@ class _Step:
     turn: int
     step: int
     preset: AssemblyPreset
+    sections: tuple[Section, ...] = ()
     plan: NativePlan | None = None
 
 
@@ -92,33 +74,33 @@ class EmbeddedAssembler:
     """Runs the applied preset of each session of an embedded host.
 
     Attributes:
-        presets: which preset a session has applied.
-        policies: what of old messages later requests carry.
-        assets: gives the assets of a request.
+        requests: makes the requests, and knows which preset a session has applied.
+        strategies: the ordering strategies that a preset may name.
         system_update: what models can do with system messages within the history.
         reasoning: the host's word on leaving reasoning out.
     """
 
     host: EmbeddedHost
-    sources: Sources
-    presets: PresetStore
-    policies: HistoryPolicies
-    assets: Assets = no_assets
+    requests: Requests
+    strategies: StrategyRegistry
     capabilities: Capabilities = attrs.field(factory=lambda: Capabilities(core=True, core_installed=True))
-    system_update: str | None = "in-history"
+    system_update: str | None = IN_HISTORY
     reasoning: ReasoningSafety = attrs.field(factory=ReasoningSafety)
     _claimed: dict[str, list[Json]] = attrs.field(factory=dict)
     _steps: dict[str, _Step] = attrs.field(factory=dict)
 
     def attach(self) -> Callable[[], None]:
-        """Begin to listen; call the result to stop. Removing it converts no history."""
+        """Begin to listen, outside of everyone who listens by now; call the result to stop.
+
+        Stopping converts no history.
+        """
         hooks = self.host.hooks
         disposers = (
             hooks.inbox_claimed.add(self._on_claimed),
             hooks.status.add(self._on_status),
             hooks.assemble.add(self._on_assemble, prepend=True),
             hooks.pre_step.add(self._on_pre_step, prepend=True),
-            hooks.stream.add(self._on_stream),
+            hooks.stream.add(self._on_stream, prepend=True),
         )
 
         def detach() -> None:
@@ -140,67 +122,34 @@ class EmbeddedAssembler:
 
     async def _on_assemble(self, value: Assembly, context: PromptContext, rest: Next[Assembly, Assembly]) -> Assembly:
         """Plan the step once every other provider has spoken."""
+        if context.preview:
+            return await rest(value)
         agent = context.agent
         claimed = self._claimed.pop(agent.id, [])
         self._steps.pop(agent.id, None)
         made = await rest(value)
-        preset = self.presets.selection(agent.id)
+        preset = self.requests.applied(agent.id)
         if preset is None:
             return made
-        require_available(preset, self.capabilities, self.sources.strategies.capture())
+        require_available(preset, self.capabilities, self.strategies.capture())
         removed = removed_contexts(preset)
         made = attrs.evolve(made, contexts=tuple(item for item in made.contexts if item.name not in removed))
-        step = _Step(context.turn, context.step, preset)
-        self._steps[agent.id] = step
+        sections = tuple(Section(item.name, item.text, item.interpolate) for item in made.sections)
+        step = self._steps[agent.id] = _Step(context.turn, context.step, preset, sections)
         if not preset.is_native:
             return made
-        plan = step.plan = await self._plan(agent, step, made, claimed)
-        added = tuple(NamedText(item.name, item.text) for item in plan.contexts)
-        return attrs.evolve(
-            made,
-            sections=tuple(NamedText(item.name, item.text, item.interpolate) for item in plan.sections),
-            contexts=(*made.contexts, *added),
-            variables={**made.variables, **plan.variables},
+        asked = NativeAsked(
+            context.turn, context.step, sections, made.variables, agent.derive_messages(), tuple(claimed)
         )
-
-    async def _plan(self, agent: Agent, step: _Step, made: Assembly, claimed: Sequence[Json]) -> NativePlan:
-        sections = tuple(Section(item.name, item.text, item.interpolate) for item in made.sections)
-        durable = agent.derive_messages()
-        native = native_messages(durable, official_text(sections, made.variables), claimed)
-        context = await self._context(agent, step, native, [str(message["id"]) for message in claimed])
-        result = await assemble(self.sources, context)
-        preset = step.preset
-        has_official = any(rule.enabled and rule.kind == "native-system" for rule in preset.rules)
-        return plan_native(
-            result,
-            native,
-            durable,
-            sections,
-            made.variables,
-            turn=step.turn,
-            step=step.step,
-            reconciles=preset.is_adaptive or not has_official,
-        )
-
-    async def _context(
-        self, agent: Agent, step: _Step, native: Sequence[Json], input_ids: Sequence[str]
-    ) -> RequestContext:
-        return freeze_context(
-            step.preset,
-            native,
-            assets=await self.assets(agent),
-            input_ids=input_ids,
-            session_id=agent.id,
-            turn=step.turn,
-            step=step.step,
-        )
+        step.plan = await self.requests.native(agent.id, asked)
+        return with_plan(made, step.plan)
 
     async def _on_pre_step(
         self, value: PreStep, context: StepContext, rest: Next[PreStep, PreStepDecision]
     ) -> PreStepDecision:
         """Clean the surface by the policy, and put contributions around what the step takes."""
         agent = context.agent
-        policy = self.policies.read(agent.id)
+        policy = self.requests.policy(agent.id)
         cutoff = _newest(agent.log.events, STEP_END, default=-1)
         decision = await rest(value)
         if not isinstance(decision, Enter):
@@ -249,12 +198,17 @@ class EmbeddedAssembler:
         events = agent.log.events
         started = _newest(events, STEP_START, default=0)
         inputs = [event.data["id"] for event in events[started:] if event.type == USER_MESSAGE]
-        context = await self._context(agent, step, native, inputs)
-        result = await assemble(self.sources, context, _carried(events))
-        projection = project_system_snapshots(result, native, system_prompt_update=self.system_update)
-        if not projection.messages:
-            raise AssemblyRefused("the assembled request is empty", code="ASSEMBLY_EMPTY")
-        policy = self.policies.read(agent.id)
+        asked = CoreAsked(
+            step.turn,
+            step.step,
+            tuple(native),
+            tuple(inputs),
+            step.sections,
+            carried=carried_by(events),
+            system_update=self.system_update,
+        )
+        projection = await self.requests.core(agent.id, asked)
+        policy = self.requests.policy(agent.id)
         filtered = filter_history(
             projection.messages,
             (event.to_json() for event in events if _is_relevant(event)),
@@ -271,7 +225,20 @@ class EmbeddedAssembler:
         }
         evidence = {"turn": step.turn, "step": step.step, "messages": list(messages), "metadata": metadata}
         agent.log.append(EVIDENCE, evidence, ignorable=True)
+        # What the record points to must be there before the request is.
+        await agent.log.flush()
         return messages
+
+
+def with_plan(made: Assembly, plan: NativePlan) -> Assembly:
+    """The prompt with what the standard backend contributes."""
+    added = tuple(NamedText(item.name, item.text) for item in plan.contexts)
+    return attrs.evolve(
+        made,
+        sections=tuple(NamedText(item.name, item.text, item.interpolate) for item in plan.sections),
+        contexts=(*made.contexts, *added),
+        variables={**made.variables, **plan.variables},
+    )
 
 
 def _newest(events: Sequence[Event], kind: str, *, default: int) -> int:
@@ -282,7 +249,7 @@ def _is_relevant(event: Event) -> bool:
     return event.surface_op is not None or event.type == STEP_END
 
 
-def _carried(events: Sequence[Event]) -> Carried:
+def carried_by(events: Sequence[Event]) -> Carried:
     """What the session's last replaced request left for this one."""
     for event in reversed(events):
         if event.type == EVIDENCE:

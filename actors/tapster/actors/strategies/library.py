@@ -253,12 +253,11 @@ class Strategies:
     async def _store_changes(self, host: str, after: StoreDocument) -> None:
         before = self._state.applied.get(host, {})
         now, scope = self._store.now_ms, "" if host == HOME_HOST else host
-        writes: list[Write[object]] = []
-        for preset_id in _changed(self._state.presets, after.presets):
-            writes.append(_write(DocumentKey(PRESETS, preset_id), after.presets, preset_id, now))
-        touched = _changed(before, after.selections)
-        for session in touched:
-            writes.append(_write(DocumentKey(SELECTIONS, session, scope), after.selections, session, now))
+        edited, touched = _changed(self._state.presets, after.presets), _changed(before, after.selections)
+        writes = [
+            *(_write(DocumentKey(PRESETS, name), after.presets, name, now) for name in edited),
+            *(_write(DocumentKey(SELECTIONS, name, scope), after.selections, name, now) for name in touched),
+        ]
         if not writes:
             return
         applied = {**self._state.applied, host: dict(after.selections)}

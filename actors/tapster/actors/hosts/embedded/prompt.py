@@ -31,11 +31,16 @@ class PromptError(RequestError):
 
 @attrs.frozen
 class PromptContext:
-    """For whom a prompt is made."""
+    """For whom a prompt is made.
+
+    Attributes:
+        preview: nobody sends it; a listener must change nothing.
+    """
 
     agent: "Agent"
     turn: int
     step: int
+    preview: bool = False
 
 
 Provider: TypeAlias = str | Callable[[PromptContext], str]
