@@ -150,7 +150,7 @@ async def open_tapster(
     clock, ids = clock or SystemClock(), ids or SystemIds()
     with open_roster() as roster, metered_loop() as meter:
         async with (
-            open_store(config.store, clock=clock, engine=engine) as store,
+            open_store(config.store, clock=clock, engine=engine, log=log) as store,
             open_library(store, clock=clock, ids=ids) as library,
             open_trace_outbox(store, log) as outbox,
             open_supervisor(log) as supervisor,
