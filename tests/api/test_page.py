@@ -6,7 +6,7 @@ import re
 import shutil
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import trio
@@ -17,6 +17,8 @@ from tapster.actors.providers import Failure, Finish, Pause, TextDelta
 from tapster.actors.store.files.atomic import AtomicWriter
 from tapster.actors.store.files.traces import AuditFile, LegacyTraces
 from tapster.api.page.shown import trace_view
+from tapster.api.page.texts import LOCALES, Texts
+from tapster.engine.activation.sillytavern.decision import ActiveReason, InactiveReason
 from tapster.runtime import Phase
 from tests.support.cancel import task_count
 from tests.support.pages import Visitor, listening, open_page
@@ -261,6 +263,18 @@ async def test_older_records_are_shown_as_far_as_they_go(tmp_path: Path) -> None
             page = await visitor.text(path)
             assert "✗ not verified" in page
             assert ("✓ in" in page) == (number == 2)
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_every_reason_has_words_in_both_modes(locale: str) -> None:
+    texts = Texts(locale)
+    reasons = [
+        *((reason, "included") for reason in get_args(ActiveReason)),
+        *((reason, "rejected") for reason in get_args(InactiveReason)),
+        *((reason, "included") for reason in ("constant", "vector-match", "primary-key-match")),
+    ]
+    for reason, decision in reasons:
+        assert texts.has(f"why_{reason}_{decision}") or texts.has(f"why_{reason}"), (reason, decision)
 
 
 JSON = st.recursive(

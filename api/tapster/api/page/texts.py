@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+from .reasons import REASONS
+
 LOCALES: Final = ("zh-CN", "en")
 
 _WORDS: Final[Mapping[str, tuple[str, str]]] = {
@@ -73,6 +75,8 @@ _WORDS: Final[Mapping[str, tuple[str, str]]] = {
     "keys": ("Keys, one a line", "主关键词，每行一个"),
     "secondary_keys": ("Secondary keys, one a line", "次关键词，每行一个"),
     "content": ("Content", "内容"),
+    "disabled": ("switched off", "已停用"),
+    "constant": ("always active", "常驻条目"),
     "enabled": ("switched on", "启用"),
     "add_entry": ("Add an entry", "添加条目"),
     "delete_entry_sure": ("Delete this entry?", "确定删除这个条目吗？"),
@@ -187,27 +191,6 @@ _WORDS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "token": ("Token", "令牌"),
     "enter": ("Enter", "进入"),
-    # Why an entry is in or out
-    "constant": ("always active", "常驻条目"),
-    "vector-match": ("confirmed by a semantic match", "语义匹配确认"),
-    "primary-key-match": ("a key matched", "主关键词命中"),
-    "primary-key-miss": ("no key is in the searched text", "搜索文本中没有主关键词"),
-    "secondary-and_any-match": ("a key and a secondary key matched", "主关键词与次关键词命中"),
-    "secondary-and_any-miss": ("a key matched, but no secondary key", "主关键词命中，但没有次关键词"),
-    "secondary-and_all-match": ("a key and every secondary key matched", "主关键词与全部次关键词命中"),
-    "secondary-and_all-miss": ("a secondary key is missing", "缺少某个次关键词"),
-    "secondary-not_any-match": ("a key matched and no secondary key did", "主关键词命中，且没有次关键词"),
-    "secondary-not_any-miss": ("a secondary key that must be absent is there", "出现了应当缺席的次关键词"),
-    "secondary-not_all-match": ("a key matched and a secondary key is missing", "主关键词命中，且次关键词不全"),
-    "secondary-not_all-miss": ("every secondary key is there", "次关键词全部出现"),
-    "disabled": ("switched off", "已停用"),
-    "inclusion-group-loser": ("another entry of its group won", "同组的另一条目胜出"),
-    "probability-failed": ("its chance failed", "概率未通过"),
-    "budget-exceeded": ("over the token budget", "超出词元预算"),
-    "empty-content": ("it has no text", "没有内容"),
-    "outlet-unsupported": ("outlets aren't placed in this mode", "此模式不放置 outlet"),
-    "external-vector-match-required": ("needs a semantic match", "需要语义匹配"),
-    "invalid-entry": ("the entry isn't an object", "条目格式错误"),
 }
 
 
@@ -220,12 +203,12 @@ class Texts:
 
     def __call__(self, key: str) -> str:
         """The word for a key."""
-        words = _WORDS.get(key)
+        words = _find(key)
         return key if words is None else words[self._index]
 
     def has(self, key: str) -> bool:
         """Whether there is a word for a key."""
-        return key in _WORDS
+        return _find(key) is not None
 
     def first(self, *keys: str) -> str:
         """The first of several words that there is."""
@@ -235,3 +218,7 @@ class Texts:
     def other(self) -> str:
         """The locale that the language switch leads to."""
         return "en" if self.locale != "en" else "zh-CN"
+
+
+def _find(key: str) -> tuple[str, str] | None:
+    return _WORDS.get(key) or REASONS.get(key)
