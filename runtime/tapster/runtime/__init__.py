@@ -15,6 +15,7 @@ from .errors import Overloaded as Overloaded
 from .errors import Quarantined as Quarantined
 from .errors import RestartLimit as RestartLimit
 from .errors import RuntimeFault as RuntimeFault
+from .fair import FairLimiter as FairLimiter
 from .inbox import Inbox as Inbox
 from .lifecycle import Lifecycle as Lifecycle
 from .lifecycle import Phase as Phase
@@ -37,4 +38,6 @@ from .supervisor import Supervisor as Supervisor
 from .supervisor import open_supervisor as open_supervisor
 from .threads import Threads as Threads
 from .threads import ThreadStatistics as ThreadStatistics
+from .threads import check_cancelled as check_cancelled
+from .threads import simulated_threads as simulated_threads
 from .watch import Watched as Watched

@@ -21,7 +21,7 @@ from tapster.engine.text.templates import (
     TemplateError,
     render_template,
 )
-from tapster.runtime import Actor, Ref, Request, Threads, ThreadStatistics
+from tapster.runtime import Actor, Ref, Request, Threads, ThreadStatistics, check_cancelled
 
 from .quickjs import open_regex_engine
 from .templates import QuickJsTemplateEngine
@@ -165,7 +165,7 @@ class ScriptWorker(Actor):
             self._templates,
             name=body.name,
             surroundings=body.surroundings,
-            checkpoint=trio.from_thread.check_cancelled,
+            checkpoint=check_cancelled,
         )
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias, final
 
 import attrs
-import trio
 
 from tapster.engine.policy import SelectionLimits
 from tapster.runtime import ActorGone, Clock, LogSink, Threads, bounded_shield, open_actor
@@ -105,7 +104,8 @@ async def open_store(
     Raises:
         StoreUnusable, StoreLocked, StoreCorrupt, StoreTooNew: the data can't be used.
     """
-    opened = await trio.to_thread.run_sync(engine or (lambda: open_engine(config)), limiter=trio.CapacityLimiter(1))
+    threads = Threads("store.open", 1)
+    opened = await threads.run(engine or (lambda: open_engine(config)))
     try:
         actor = StoreActor(opened, clock, log or _silent)
         async with open_actor(actor) as ref:
@@ -117,4 +117,4 @@ async def open_store(
                     await store.drain()  # noqa: ASYNC102 - bounded_shield is a shield with a deadline
     finally:
         with bounded_shield(COMMIT_GRACE_S):
-            await trio.to_thread.run_sync(opened.close, limiter=trio.CapacityLimiter(1))  # noqa: ASYNC102
+            await threads.run(opened.close)  # noqa: ASYNC102 - bounded_shield is a shield with a deadline
