@@ -24,6 +24,13 @@ def test_later_origins_win(tmp_path: Path) -> None:
         ("not toml", "isn't TOML"),
         ("[server]\nallow_remote = 'maybe'", "server.allow_remote"),
         ("[server]\nport = -1", "server.port"),
+        ("[server]\nport = 65536", "server.port"),
+        ("[server]\nshutdown_grace_s = inf", "server.shutdown_grace_s"),
+        ("[server]\nshutdown_grace_s = nan", "server.shutdown_grace_s"),
+        *(
+            (f"[provider]\nurl = '{url}'", "provider.url")
+            for url in ("ht tp://x", "ftp://x", "127.0.0.1", "http://", "http://x:99999")
+        ),
     ],
 )
 def test_a_refusal_names_the_setting(tmp_path: Path, text: str, said: str) -> None:

@@ -7,10 +7,13 @@ Every setting has one name in three spellings: ``server.port`` in the file, ``TA
 # ruff: noqa: RUF009 - the helper makes attrs fields, it isn't a shared default
 from __future__ import annotations
 
+import math
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
+from urllib.parse import urlsplit
 
 import attrs
 import platformdirs
@@ -19,6 +22,7 @@ from tapster.engine.errors import RequestError
 
 Origin = Literal["default", "file", "environment", "flag"]
 StoreEngine = Literal["sqlite", "files"]
+MAX_PORT: Final = 65_535
 
 
 class ConfigError(RequestError):
@@ -195,6 +199,8 @@ def _convert(field: attrs.Attribute[Any], value: object, origin: Origin) -> obje
             if value not in get_args(StoreEngine):
                 raise ConfigError(f"{label} is {value!r}; it takes {' or '.join(get_args(StoreEngine))}")
             return value
+        case _ if field.name == "provider_url":
+            return _address(str(value), label)
         case _:
             return str(value)
 
@@ -215,4 +221,20 @@ def _number(value: object, kind: str, label: str) -> float:
         raise ConfigError(f"{label} is {value!r}; it takes a number") from None
     if number < 0:
         raise ConfigError(f"{label} is {value!r}; it can't be negative")
+    if not math.isfinite(number):
+        raise ConfigError(f"{label} is {value!r}; it takes a finite number")
+    if label.startswith("server.port ") and number > MAX_PORT:
+        raise ConfigError(f"{label} is {value!r}; the largest port is {MAX_PORT}")
     return number
+
+
+def _address(value: str, label: str) -> str:
+    try:
+        parts = urlsplit(value)
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and not re.search(r"\s", value)
+        is_usable = is_usable and parts.port != 0
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        raise ConfigError(f"{label} is {value!r}; it takes an address such as http://127.0.0.1:8080/v1")
+    return value

@@ -22,7 +22,6 @@ from .messages import RequestErrored as RequestErrored
 from .messages import RequestLeft as RequestLeft
 from .messages import RequestPrepared as RequestPrepared
 from .messages import RequestRp as RequestRp
-from .messages import StepErrored as StepErrored
 from .ports import Bound as Bound
 from .ports import SessionLibrary as SessionLibrary
 from .ports import TraceSink as TraceSink

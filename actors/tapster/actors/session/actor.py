@@ -37,7 +37,6 @@ from .messages import (
     RequestLeft,
     RequestPrepared,
     RequestRp,
-    StepErrored,
 )
 from .ports import SessionLibrary, TraceSink
 from .roleplay import Roleplay, RpAnswer
@@ -139,8 +138,6 @@ class SessionActor(Actor):
                 self.start(request, self._captured, lambda: self._capture.observed(left, self._followed.view()))
             case RequestErrored(turn, step, is_retry):
                 self.start(request, self._captured, lambda: self._capture.request_failed(turn, step, is_retry))
-            case StepErrored(turn, step):
-                self.start(request, self._captured, lambda: self._capture.step_failed(turn, step))
             case _:
                 raise TypeError(f"{self.name} has no answer to {type(request.body).__name__}")
 

@@ -28,6 +28,7 @@ from tapster.engine.trace import (
 from tapster.runtime import Clock, Ids
 
 from .messages import Assembled
+from .state import STEP_START, TURN_END
 
 
 @attrs.frozen
@@ -54,6 +55,7 @@ class Capture:
         self._ids = ids
         self._state = CaptureState()
         self._attempts: dict[tuple[int, int], int] = {}
+        self._at = (0, 0)
 
     def starting(self) -> Written:
         """Start of ``agent/request``."""
@@ -73,7 +75,10 @@ class Capture:
                 known_parts=assembled.snapshot.sections,
                 selection=assembled.selection,
                 audit=_with_profile(facts, assembled),
-                extras={"rolls": {"seed": assembled.seed, "draws": assembled.draws}},
+                extras={
+                    "rolls": {"seed": assembled.seed, "draws": assembled.draws},
+                    "activationRules": dict(assembled.rules),
+                },
             )
         return self._step(event)
 
@@ -85,14 +90,27 @@ class Capture:
         """``agent/request-error``."""
         return self._step(RequestFailed(turn, step_number, is_retry, self._clock.now_ms()))
 
-    def step_failed(self, turn: int, step_number: int) -> Written:
-        """``agent/error``."""
+    def _step_failed(self, turn: int, step_number: int) -> Written:
         attempt = self._next_attempt(turn, step_number)
         now = self._clock.now_ms()
         return self._step(StepFailed(self._ids.uuid(), self._session_id, turn, step_number, attempt, now))
 
     def logged(self, event: Json, view: Callable[[], SessionView]) -> Written:
-        """An event was appended; ``view`` is only made for events that a capture cares for."""
+        """An event was appended; ``view`` is only made for events that a capture cares for.
+
+        ``agent/error`` is taken from the log too: it comes right before the ``turn/end`` that names the error. As a
+        message of its own it could be met after that event, and would make a second record of the same failure.
+        """
+        if event["type"] == STEP_START:
+            self._at = event["data"]["turn"], event["data"]["step"]
+        if event["type"] == TURN_END and event["data"]["reason"]["kind"] == "error":
+            turn = event["data"]["turn"]
+            failed = self._step_failed(turn, self._at[1] if self._at[0] == turn else 0)
+            ended = self._logged(event, view)
+            return Written((*failed.records, *ended.records), (*failed.audits, *ended.audits))
+        return self._logged(event, view)
+
+    def _logged(self, event: Json, view: Callable[[], SessionView]) -> Written:
         if event["type"] not in _WATCHED or (self._state.record is None and self._state.audit is None):
             return Written()
         return self._step(HostEventLogged(event, view(), self._clock.now_ms()))

@@ -24,7 +24,6 @@ from tapster.actors.hosts.embedded import (
     StepContext,
     StreamCall,
     ToolExecution,
-    TurnError,
 )
 from tapster.actors.providers import CallConfig
 from tapster.actors.store.values import HOME_HOST, SessionKey
@@ -46,7 +45,6 @@ from .messages import (
     RequestErrored,
     RequestLeft,
     RequestPrepared,
-    StepErrored,
 )
 from .roleplay import RpAnswer
 
@@ -86,7 +84,6 @@ class EmbeddedTavern:
         hooks.request.add(self._request)
         hooks.stream.add(self._stream, prepend=True)
         hooks.request_error.add(self._request_error, prepend=True)
-        hooks.error.add(self._error)
         hooks.disposed.add(self._disposed)
         hooks.in_use.append(self._is_in_use)
 
@@ -162,9 +159,6 @@ class EmbeddedTavern:
         decision = await proceed(failed)
         await self._observe(context.agent, RequestErrored(context.turn, context.step, decision == "retry"))
         return decision
-
-    def _error(self, failed: TurnError) -> None:
-        self.sessions.tell(embedded_key(failed.agent.id), StepErrored(failed.turn, failed.step))
 
     def _disposed(self, agent: Agent) -> None:
         self.sessions.release(embedded_key(agent.id))

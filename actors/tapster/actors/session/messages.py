@@ -99,14 +99,6 @@ class RequestErrored:
 
 
 @attrs.frozen
-class StepErrored:
-    """``agent/error``."""
-
-    turn: int
-    step: int
-
-
-@attrs.frozen
 class EventsLogged:
     """The host appended events; the session reads them when it comes to it."""
 
