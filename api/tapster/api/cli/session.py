@@ -14,7 +14,7 @@ from .output import write_lines, write_text
 
 @click.group("session")
 def command() -> None:
-    """List sessions, bind resources to them, send messages, and see what would be sent."""
+    """List and begin sessions, bind resources to them, and see what would be sent."""
 
 
 @command.command("list")
