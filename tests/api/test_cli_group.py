@@ -6,18 +6,22 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
-from tapster.api.cli.main import COMMANDS
+from tapster.api.cli.main import COMMANDS, group
 from tests.support.cli import CARD, PRESET, WORLD, Cli
+
+NAMES = group.list_commands(click.Context(group))
 
 
 def test_help_lists_every_command(cli: Cli) -> None:
     shown = cli.run("--help")
-    assert all(f"  {name} " in shown for name in COMMANDS)
+    assert all(f"  {name} " in shown for name in NAMES)
+    assert set(NAMES) <= set(COMMANDS)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_command_explains_itself(cli: Cli, name: str) -> None:
     assert cli.run(name, "--help").startswith(f"Usage: tapster {name}")
 
@@ -44,6 +48,12 @@ def test_a_configuration_that_cannot_be_used(cli: Cli, tmp_path: Path, text: str
     file = tmp_path / "tapster.toml"
     file.write_text(text, encoding="utf-8")
     assert "[CONFIG_INVALID]" in cli.run("--config", str(file), "config", code=1)
+
+
+def test_a_data_folder_that_is_a_file(cli: Cli, tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    taken.write_text("", encoding="utf-8")
+    assert "Error:" in cli.run("--data-dir", str(taken), "library", "list", code=1)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

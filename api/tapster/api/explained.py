@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from tapster.actors.session import Assembled
 from tapster.engine.activation import Explanation, explain
 from tapster.engine.activation.explanations import Language
+from tapster.engine.activation.sillytavern import ScanResult
 from tapster.engine.activation.tavern import AdapterResult
 from tapster.engine.ecma import Json
 from tapster.engine.profile import ProfileSnapshot
@@ -14,13 +15,13 @@ from tapster.engine.profile.sillytavern import Assembly
 
 def explain_assembled(assembled: Assembled, language: Language) -> Json:
     """The explanation of what a session would send."""
-    return explain_tavern(assembled.lore or AdapterResult((), ()), assembled.snapshot, language)
+    return explain_profile_with(assembled.lore or AdapterResult((), ()), assembled.snapshot, language)
 
 
-def explain_tavern(lore: AdapterResult, snapshot: ProfileSnapshot, language: Language) -> Json:
-    """The explanation of a profile in mode ``tavern``."""
+def explain_profile_with(lore: AdapterResult | ScanResult, snapshot: ProfileSnapshot, language: Language) -> Json:
+    """The explanation of the contract's profile, whichever mode its entries were activated in."""
     return _explained(
-        "tavern",
+        "sillytavern" if isinstance(lore, ScanResult) else "tavern",
         language,
         explain_profile(snapshot, language),
         explain(lore, language),
@@ -29,7 +30,7 @@ def explain_tavern(lore: AdapterResult, snapshot: ProfileSnapshot, language: Lan
 
 
 def explain_sillytavern(assembly: Assembly, language: Language) -> Json:
-    """The explanation of a request in mode ``sillytavern``."""
+    """The explanation of SillyTavern's own request."""
     return _explained(
         "sillytavern",
         language,

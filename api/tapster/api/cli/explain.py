@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from tapster.api.explained import explain_sillytavern, explain_tavern
+from tapster.api.explained import explain_profile_with, explain_sillytavern
 from tapster.engine.activation.explanations import Language
 from tapster.engine.ecma import Json, stringify
 
@@ -80,7 +80,7 @@ def command(
     else:
         material = offline.read(files)
         computed = offline.computed(material, message=message, user_name=user_name, seed=seed)
-        result = explain_tavern(computed.lore, computed.snapshot, lang)
+        result = explain_profile_with(computed.lore, computed.snapshot, lang)
     wanted = (True, False) if only is None else (only == "in",)
     if as_json:
         write_text(stringify(_only(result, wanted), indent=2))
