@@ -9,6 +9,7 @@ from werkzeug.exceptions import HTTPException
 
 from tapster.api.config import Config
 from tapster.api.errors import error_answer
+from tapster.engine.ecma import utf8
 from tapster.engine.errors import TapsterError
 from tapster.runtime import RuntimeFault
 
@@ -32,7 +33,7 @@ class Shell:
         html = await render_template(
             template, t=texts, tab=tab, kinds=KINDS, switch=language_switch(texts), segment=segment, **values
         )
-        response = Response(html, status, content_type="text/html; charset=utf-8")
+        response = Response(utf8(html), status, content_type="text/html; charset=utf-8")
         if request.args.get("lang") in LOCALES:
             response.set_cookie(LOCALE_COOKIE, texts.locale, max_age=YEAR_S, samesite="Strict", httponly=True)
         return response
