@@ -25,6 +25,7 @@ from tapster.engine.policy import RequestResult, Selection
 from tapster.runtime import Phase
 
 from .backing_sessions import SessionsPort
+from .backing_upkeep import UpkeepPort
 
 
 @final
@@ -163,6 +164,10 @@ class Backing:
     @property
     def runtime(self) -> RuntimePort:
         return RuntimePort(self.tapster)
+
+    @property
+    def upkeep(self) -> UpkeepPort:
+        return UpkeepPort(self.tapster)
 
     @property
     def is_draining(self) -> bool:

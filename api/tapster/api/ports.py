@@ -6,7 +6,7 @@ method may raise a ``TapsterError`` (the caller's, a file's or the store's fault
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Literal, Protocol, TypeAlias
+from typing import BinaryIO, Literal, Protocol, TypeAlias
 
 import attrs
 
@@ -232,6 +232,36 @@ class Runtime(Protocol):
         """One look at everything that lives, made without waiting."""
 
 
+@attrs.frozen
+class StoreFacts:
+    """What keeps the data and how it fares.
+
+    Attributes:
+        problem: code of the failure that writes meet now, None when they work.
+        warnings: what the start went on without: code, subject, message.
+    """
+
+    engine: str
+    location: str
+    durability: str
+    problem: str | None
+    failures: int
+    commits: int
+    writes: int
+    warnings: Sequence[tuple[str, str, str]] = ()
+
+
+class StoreUpkeep(Protocol):
+    """The data as a whole."""
+
+    async def facts(self) -> StoreFacts: ...
+    async def check(self) -> Sequence[str]:
+        """What an integrity check finds wrong; empty when all is well."""
+
+    async def backup(self) -> BinaryIO:
+        """A complete copy, as a file that is gone when it is closed."""
+
+
 class Tapster(Protocol):
     """Everything the HTTP layer reaches."""
 
@@ -261,6 +291,8 @@ class Tapster(Protocol):
     def imports(self) -> Imports: ...
     @property
     def runtime(self) -> Runtime: ...
+    @property
+    def upkeep(self) -> StoreUpkeep: ...
     @property
     def is_draining(self) -> bool:
         """Whether a shutdown has begun."""

@@ -60,14 +60,12 @@ def app_options(config: Config) -> AppOptions:
     )
 
 
-async def open_legacy(config: Config) -> LegacyTraces | None:
-    """The read-only trace files that an older data folder may hold; only the contract's own files have them.
+async def open_legacy(config: Config) -> LegacyTraces:
+    """The read-only trace files that an older data folder may hold, or that came with an import.
 
     Raises:
         StoreError: the schema-3 file is unreadable.
     """
-    if config.store != "files":
-        return None
     legacy = await trio.to_thread.run_sync(LegacyTraces, config.data_dir, limiter=trio.CapacityLimiter(1))
     for warning in legacy.warnings:
         log_sink("warning", "traces.legacy-unread", reason=warning)

@@ -169,26 +169,6 @@ def test_a_file_of_version_1_is_brought_up_to_date_with_a_copy_kept(tmp_path: Pa
     SqliteEngine(path).close()
 
 
-@pytest.mark.parametrize("name", ["sqlite", "files"])
-def test_a_backup_while_serving_opens_on_its_own(tmp_path: Path, name: str) -> None:
-    engine = open_named(name, tmp_path / "data")
-    engine.commit([Keyed(PutDocument(CHAT, {"n": 1}, 1))], 1)
-    copy = tmp_path / "copy"
-    target = copy if name == "files" else copy / "tapster.db"
-    if name == "sqlite":
-        copy.mkdir()
-    engine.backup(str(target))
-    engine.commit([Keyed(PutDocument(CHAT, {"n": 2}, 1))], 1)
-    restored = open_named(name, copy)
-    with restored.read() as tables:
-        found = tables.documents.get(CHAT)
-    assert found is not None
-    assert found.value == {"n": 1}
-    assert restored.check() == ()
-    restored.close()
-    engine.close()
-
-
 def test_the_settings_of_the_writer(tmp_path: Path) -> None:
     write(tmp_path / "tapster.db", {})
     connection = connect(tmp_path / "tapster.db", read_only=False)

@@ -3,6 +3,14 @@
 from .actor import Commit as Commit
 from .actor import StoreActor as StoreActor
 from .actor import StoreStatistics as StoreStatistics
+from .backups import Restored as Restored
+from .backups import restore_backup as restore_backup
+from .contract_folder import ContractFolder as ContractFolder
+from .contract_folder import FolderReport as FolderReport
+from .contract_folder import export_folder as export_folder
+from .contract_folder import import_folder as import_folder
+from .errors import BackupFailed as BackupFailed
+from .errors import BackupUnusable as BackupUnusable
 from .errors import CommitFailed as CommitFailed
 from .errors import DocumentConflict as DocumentConflict
 from .errors import LogDiverged as LogDiverged
@@ -11,6 +19,7 @@ from .errors import ReadFailed as ReadFailed
 from .errors import SessionLogExists as SessionLogExists
 from .errors import SessionLogMissing as SessionLogMissing
 from .errors import StoreCorrupt as StoreCorrupt
+from .errors import StoreInUse as StoreInUse
 from .errors import StoreLocked as StoreLocked
 from .errors import StoreTooNew as StoreTooNew
 from .files import FilesEngine as FilesEngine

@@ -10,6 +10,9 @@ StoreError (tapster.engine.errors)
 ├── CommitFailed        a batch didn't become durable; none of it is acknowledged
 ├── StoreUnusable       there is no way to have the data folder
 ├── StoreLocked         another process has the file
+├── StoreInUse          there is data where a copy would go
+├── BackupFailed        a copy couldn't be written
+├── BackupUnusable      a file isn't a sound copy of this engine's data
 ├── StoreCorrupt        the file is damaged or not Tapster's; it is left as it is
 └── StoreTooNew         a later version of Tapster wrote the file
 """
@@ -86,6 +89,26 @@ class StoreCorrupt(StoreError):
     """The file is damaged or not Tapster's; it is named and left exactly as it is."""
 
     code = "STORE_CORRUPT"
+
+
+class StoreInUse(StoreError):
+    """There is data where a copy would go; nothing was changed."""
+
+    code = "STORE_IN_USE"
+    status = 409
+
+
+class BackupFailed(StoreError):
+    """A copy couldn't be written; what was there under its name is as it was."""
+
+    code = "BACKUP_FAILED"
+
+
+class BackupUnusable(StoreError):
+    """A file isn't a sound copy of this engine's data; nothing was changed."""
+
+    code = "BACKUP_UNUSABLE"
+    status = 400
 
 
 class StoreTooNew(StoreError):

@@ -288,7 +288,7 @@ class Engine(Protocol):
         """What an integrity check finds wrong; empty when all is well."""
 
     def backup(self, target: str) -> None:
-        """Write a complete copy that opens on its own, while serving."""
+        """Write a complete copy to a new file, while serving; ``restore_backup`` puts it back."""
 
     def close(self) -> None:
         """Give everything back; what was acknowledged is on disk."""

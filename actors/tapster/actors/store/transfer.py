@@ -1,9 +1,14 @@
 """Copies all state from one engine into another: import of a contract folder, export to one, change of engine."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import merge
+from operator import itemgetter
 from typing import Any, Final, final
 
 import attrs
+
+from tapster.engine.ecma import Json
 
 from .errors import ReadFailed
 from .interface import Engine, Keyed, Refused, Tables, Write
@@ -18,10 +23,15 @@ EVENTS: Final = 1_000
 @final
 @attrs.frozen
 class Transfer:
-    """What was copied, and what the target refused or the source couldn't read (one sentence each)."""
+    """What was copied, and what the target refused or the source couldn't read (one sentence each).
+
+    Attributes:
+        counts: writes by what they were: a kind of resource, a collection, ``sessions``, ``traces``.
+    """
 
     writes: int
     problems: tuple[str, ...]
+    counts: Mapping[str, int] = attrs.Factory(dict)
 
 
 def copy_state(source: Engine, target: Engine, now: int) -> Transfer:
@@ -33,23 +43,37 @@ def copy_state(source: Engine, target: Engine, now: int) -> Transfer:
         CommitFailed: the target's disk failed; run it again.
     """
     problems: list[str] = []
-    count = 0
+    counts: Counter[str] = Counter()
     with source.read() as tables:
         batch: list[Write[Any]] = []
         for write in _everything(tables, now, problems):
             batch.append(write)
             if len(batch) == BATCH:
-                count += _commit(target, batch, now, problems)
+                counts += _commit(target, batch, now, problems)
                 batch = []
-        count += _commit(target, batch, now, problems)
-    return Transfer(count, tuple(problems))
+        counts += _commit(target, batch, now, problems)
+    return Transfer(counts.total(), tuple(problems), dict(counts))
 
 
-def _commit(target: Engine, batch: Sequence[Write[Any]], now: int, problems: list[str]) -> int:
+def _commit(target: Engine, batch: Sequence[Write[Any]], now: int, problems: list[str]) -> Counter[str]:
     outcomes = target.commit([Keyed(write) for write in batch], now) if batch else []
-    refused = [outcome.error.message for outcome in outcomes if isinstance(outcome, Refused)]
-    problems += refused
-    return len(outcomes) - len(refused)
+    problems += [outcome.error.message for outcome in outcomes if isinstance(outcome, Refused)]
+    done = zip(batch, outcomes, strict=True) if batch else ()
+    return Counter(_subject(write) for write, outcome in done if not isinstance(outcome, Refused))
+
+
+def _subject(write: Write[Any]) -> str:
+    match write:
+        case PutResource(kind=kind):
+            return kind
+        case PutDocument(key=key):
+            return key.collection
+        case PutTrace():
+            return "traces"
+        case CreateSession():
+            return "sessions"
+        case _:
+            return "event batches"
 
 
 def _everything(tables: Tables, now: int, problems: list[str]) -> Iterator[Write[Any]]:
@@ -81,16 +105,18 @@ def _resources(tables: Tables, problems: list[str]) -> Iterator[Write[Any]]:
 
 
 def _traces(tables: Tables, problems: list[str]) -> Iterator[Write[Any]]:
-    """Records by the time they were made, so that the target's retention drops the oldest first."""
+    """Each host's records in write order, those of several hosts by time: retention drops the oldest write first."""
     try:
-        order = sorted(
-            (Retention.recorded_at(record), key.host, key.session, place, str(record["id"]))
-            for key in tables.traces.sessions()
-            for place, record in enumerate(tables.traces.of_session(key))
-        )
+        hosts = sorted({key.host for key in tables.traces.sessions()})
+        for _, key, record in merge(*(_timed(tables, host) for host in hosts), key=itemgetter(0)):
+            yield PutTrace(key, record)
     except ReadFailed as error:
         problems.append(error.message)
-        return
-    for _, host, session, _, record_id in order:
-        key = SessionKey(host, session)
-        yield PutTrace(key, tables.traces.get(key, record_id))
+
+
+def _timed(tables: Tables, host: str) -> Iterator[tuple[int, SessionKey, Json]]:
+    """A host's records with a time that never goes back: of their making, or of one written before them."""
+    latest = 0
+    for key, record in tables.traces.in_order(host):
+        latest = max(latest, Retention.recorded_at(record))
+        yield latest, key, record

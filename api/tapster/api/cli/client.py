@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Final, TypeVar, final
 from urllib.parse import quote
 
@@ -91,6 +93,29 @@ class Api:
         if response.status_code >= 400:
             _checked(response)
         return response.content
+
+    async def save(self, path: str, target: Path) -> int:
+        """Write an attachment to a file piece by piece; its bytes.
+
+        Raises:
+            ApiRefused, ServerUnreachable: as ``call``.
+            OSError: the file can't be written.
+        """
+        headers = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
+        size = 0
+        try:
+            async with self.client.stream("GET", path, headers=headers, timeout=None) as response:
+                if response.status_code >= 400:
+                    await response.aread()
+                    _checked(response)
+                with open(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+                    async for piece in response.aiter_bytes():
+                        size += file.write(piece)
+                    file.flush()
+                    os.fsync(file.fileno())
+        except httpx2.TransportError as error:
+            raise ServerUnreachable(f"{self.origin} doesn't answer: {error}") from error
+        return size
 
     async def _fetch(self, path: str) -> httpx2.Response:
         headers = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}

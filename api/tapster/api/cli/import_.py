@@ -5,16 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import click
 
+from tapster.actors.store import ContractFolder
 from tapster.engine.ecma import Json, stringify
 from tapster.engine.errors import TapsterError
 
+from . import dsh_tavern
 from .client import OWN, Api, ApiRefused, run, segment
+from .main import read_config
 from .offline import read_bytes
-from .output import write_text
+from .output import write_lines, write_text
 
 ENDINGS: Final = frozenset({".png", ".json", ".charx", ".jsonl", ".settings"})
 SKIPPED: Final = frozenset({"thumbnails", "backups", "User Avatars", "backgrounds", "assets", "_cache"})
@@ -22,14 +25,30 @@ SKIPPED: Final = frozenset({"thumbnails", "backups", "User Avatars", "background
 
 
 @click.command("import")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--dsh-tavern", "folder", type=click.Path(path_type=Path), help="Data folder of dsh-tavern, whole.")
+@click.option("--assembler", type=click.Path(path_type=Path), help="With it: the folder of assembly-presets.json.")
+@click.option("--dry-run", is_flag=True, help="With it: change nothing, only say what would be taken over.")
 @click.option("--json", "as_json", is_flag=True, help="The report as JSON.")
 @click.pass_context
-def command(context: click.Context, paths: tuple[Path, ...], as_json: bool) -> None:
+def command(
+    context: click.Context,
+    paths: tuple[Path, ...],
+    folder: Path | None,
+    assembler: Path | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
     """Import cards, presets, world books and personas from PATHS (files, or folders such as SillyTavern's data).
 
     Every file is reported; a bad one is refused whole and stops nothing. Exit code 1 when any was refused.
+    With --dsh-tavern, everything of a dsh-tavern installation is taken over instead: the library, selections,
+    relations, templates, settings, traces. That folder isn't changed. A server must not run meanwhile.
     """
+    if folder is not None and not paths:
+        import_installation(context, ContractFolder.found(folder, assembler), dry_run=dry_run, as_json=as_json)
+    if folder is not None or assembler is not None or dry_run or not paths:
+        raise click.UsageError("give PATHS, or --dsh-tavern DIR (with --assembler, --dry-run)")
     found = list(files_of(paths))
     reports = run(context, lambda api: import_all(api, found, progress=not as_json))
     refused = [report for report in reports if "error" in report]
@@ -38,6 +57,16 @@ def command(context: click.Context, paths: tuple[Path, ...], as_json: bool) -> N
     else:
         write_text(f"{len(reports) - len(refused)} imported, {len(refused)} refused")
     context.exit(1 if refused else 0)
+
+
+def import_installation(context: click.Context, folder: ContractFolder, *, dry_run: bool, as_json: bool) -> NoReturn:
+    """Take over an installation, say what became of it, and exit."""
+    report = dsh_tavern.import_all(read_config(context), folder, dry_run=dry_run)
+    if as_json:
+        write_text(stringify(dsh_tavern.report_json(report, folder), indent=2))
+    else:
+        write_lines(dsh_tavern.report_lines(report, folder, "would be taken over" if dry_run else "taken over"))
+    context.exit(1 if report.copied.problems else 0)
 
 
 async def import_all(api: Api, found: Iterable[Path], *, progress: bool) -> list[Json]:

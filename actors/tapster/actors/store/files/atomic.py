@@ -63,3 +63,18 @@ def read_if_present(path: Path, limit_bytes: int) -> bytes | None:
             return file.read(limit_bytes + 1)
     except FileNotFoundError:
         return None
+
+
+def settle(partial: Path, target: Path) -> None:
+    """Give a finished file its name, durable when this returns.
+
+    Raises:
+        OSError: the target is as it was.
+    """
+    descriptor = os.open(partial, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    partial.replace(target)
+    sync_folder(target.parent)

@@ -8,11 +8,11 @@ from tapster.actors.store.checks import conflict
 from tapster.actors.store.codec import copy, encode, encode_pretty, epoch_ms, sha256
 from tapster.actors.store.errors import ReadFailed
 from tapster.actors.store.values import AnyBase, Base, Document, DocumentKey
-from tapster.engine.ecma import Json, is_record
+from tapster.engine.ecma import Json, is_record, stringify, utf8
 from tapster.engine.errors import TapsterError
 
 from .disk import Signature
-from .layout import SELECTIONS, Layout, Member
+from .layout import COMPACT_NAMES, SELECTIONS, Layout, Member
 from .staging import Staging
 
 
@@ -48,7 +48,8 @@ class FileDocuments:
             # A copy each way: the parsed file is shared, and callers may change what they gave or got.
             self._store_members(place, {**self._members(place), key.name: copy(value)})
             return Document(key, value, sha256(encode(value)), now)
-        data = encode_pretty(value)
+        is_compact = place.parent == self._layout.root and key.name in COMPACT_NAMES
+        data = utf8(stringify(value)) if is_compact else encode_pretty(value)
         self._staging.put(place, data)
         return Document(key, value, sha256(data), now)
 

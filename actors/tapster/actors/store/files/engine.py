@@ -8,13 +8,14 @@ Source: design §5, spec/resources §1.
 
 import os
 import secrets
+import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, final
 
 from tapster.actors.store.codec import iso_ms
-from tapster.actors.store.errors import CommitFailed, ReadFailed
+from tapster.actors.store.errors import BackupFailed, CommitFailed, ReadFailed
 from tapster.actors.store.interface import Done, EngineInfo, Keyed, Outcome, Refused, Tables
 from tapster.actors.store.lock import WriterLock
 from tapster.actors.store.retention import Retention
@@ -23,7 +24,7 @@ from tapster.engine.ecma import is_record, utf8
 from tapster.engine.errors import TapsterError
 from tapster.engine.policy import SelectionLimits, document_json, read_selections
 
-from .atomic import AtomicWriter
+from .atomic import FILE_MODE, AtomicWriter, settle
 from .disk import Disk
 from .documents import FileDocuments
 from .layout import CHATS, SETTINGS, Layout
@@ -34,6 +35,8 @@ from .staging import Staging, read_failed
 from .trace_table import FileTraces
 
 KEPT_KEYS: Final = 4_096
+NOT_COPIED: Final = frozenset({".tapster.lock", "tapster.db.lock", "server.json"})
+"""Files of the running process, no data."""
 
 
 @final
@@ -154,15 +157,24 @@ class FilesEngine:
         return tuple(found)
 
     def backup(self, target: str) -> None:
-        """Copy the folder's files into a new folder, between two batches."""
-        destination = Path(target)
-        destination.mkdir(mode=0o700)
-        with self._staging.reading():
-            for path in self._root.rglob("*"):
-                if path.is_file() and path.name != ".tapster.lock" and destination not in path.parents:
-                    copy = destination / path.relative_to(self._root)
-                    self._disk.make_folder(copy.parent)
-                    self._disk.writer.write(copy, path.read_bytes())
+        """Write the folder's files into a tar archive, mode 0600, between two batches."""
+        partial = Path(f"{target}.partial")
+        partial.unlink(missing_ok=True)
+        try:
+            with (
+                open(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE), "wb") as file,
+                tarfile.open(fileobj=file, mode="w|") as archive,
+                self._staging.reading(),
+            ):
+                for path in sorted(self._root.rglob("*")):
+                    name = path.relative_to(self._root)
+                    is_data = path.is_file() and not path.is_symlink() and path != partial
+                    if is_data and str(name) not in NOT_COPIED:
+                        archive.add(path, str(name), recursive=False)
+            settle(partial, Path(target))
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            raise BackupFailed(f"the copy {target} can't be written: {error.strerror or error}") from error
 
     def close(self) -> None:
         """Release the lock."""

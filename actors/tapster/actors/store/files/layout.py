@@ -25,6 +25,8 @@ MAX_NAME_BYTES: Final = 200
 """Leaves room for extensions and the marks of temporary files below the 255 bytes of common file systems."""
 SETTINGS_NAMES: Final = ("ui-settings", "conversation-settings", "rp-policy", "chrome", "settings")
 """Settings documents: one that can't be read doesn't stop the start."""
+COMPACT_NAMES: Final = frozenset({"prompt-template-ownership"})
+"""Documents that the contract writes without indents (spec/resources §1)."""
 NOT_DOCUMENTS: Final = frozenset(
     {
         "session-selections.json",

@@ -3,7 +3,8 @@
 import sqlite3
 from pathlib import Path
 
-from tapster.actors.store.errors import StoreCorrupt, StoreTooNew
+from tapster.actors.store.errors import BackupFailed, StoreCorrupt, StoreTooNew
+from tapster.actors.store.files.atomic import settle
 
 from .connection import Connect
 from .schema import APPLICATION_ID, MIGRATIONS
@@ -55,12 +56,23 @@ def back_up(connection: sqlite3.Connection, path: Path, version: int) -> Path:
 
 
 def copy_to(connection: sqlite3.Connection, target: Path) -> None:
-    """``VACUUM INTO`` a file that appears whole or not at all."""
+    """``VACUUM INTO`` a file that appears whole or not at all.
+
+    Raises:
+        BackupFailed: it can't be written.
+    """
     partial = target.with_name(target.name + ".partial")
-    partial.unlink(missing_ok=True)
-    partial.touch(mode=0o600)
-    connection.execute("VACUUM INTO ?", (str(partial),))
-    partial.replace(target)
+    try:
+        partial.unlink(missing_ok=True)
+        partial.touch(mode=0o600)
+        connection.execute("VACUUM INTO ?", (str(partial),))
+        settle(partial, target)
+    except (OSError, sqlite3.Error) as error:
+        partial.unlink(missing_ok=True)
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT:
+            raise
+        said = error.strerror if isinstance(error, OSError) else None
+        raise BackupFailed(f"the copy {target} can't be written: {said or error}") from error
 
 
 def open_checked(connect: Connect, path: Path) -> sqlite3.Connection:
