@@ -10,6 +10,7 @@ from tapster.actors.store import HOME_HOST, Store
 from tapster.engine.policy import TemplateLimits, resource_relations, user_relations
 from tapster.runtime import Clock, Ids, Threads, open_actor
 
+from .activation import Activation
 from .actor import LibraryActor
 from .characters import Characters
 from .core import LibraryCore
@@ -57,6 +58,7 @@ class Library:
     users: Users
     relations: Relations
     selections: Selections
+    activation: Activation
     templates: Templates
     settings: Settings
     sessions: SessionSide
@@ -80,6 +82,7 @@ async def open_library(
         presets = Presets(core, config.relations)
         relations = Relations(core, config.relations)
         selections = Selections(core, presets)
+        activation = Activation(core)
         yield Library(
             presets=presets,
             characters=Characters(core, config.relations),
@@ -87,9 +90,10 @@ async def open_library(
             users=Users(core, config.relations),
             relations=relations,
             selections=selections,
+            activation=activation,
             templates=Templates(core, selections, config.templates, config.host),
             settings=Settings(core),
-            sessions=SessionSide(core, selections, relations),
+            sessions=SessionSide(core, selections, relations, activation),
             imports=Imports(core),
             counters=core.counters,
         )

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import final
 
-from tapster.actors.store import EnsureSelection, MergeSelection, ResourceKind, SessionKey
+from tapster.actors.store import EnsureSelection, MergeSelection, ResourceKind, SessionKey, Together
+from tapster.actors.store.session_documents import InheritSession
 from tapster.engine.ecma import Json
 from tapster.engine.errors import RequestError
 from tapster.engine.formats.documents import DocumentInvalid
@@ -54,13 +55,15 @@ class Selections:
         """Write a whole selection, unchecked; whether it changed."""
         return await self._core.ask(self._put, key, selection)
 
-    async def ensure(self, key: SessionKey, parent: SessionKey | None = None) -> Selection:
+    async def ensure(self, key: SessionKey, parent: SessionKey | None = None, cut: int = 0) -> Selection:
         """Restore a starting session's selection, or freeze one: the parent's, else the defaults.
+
+        With the selection come the parent's activation settings and its states before the seq ``cut``.
 
         Raises:
             SessionSelectionLimitError: there is no room; the session must not start.
         """
-        return await self._core.ask(self._ensure, key, parent)
+        return await self._core.ask(self._ensure, key, parent, cut)
 
     async def save_rp(self, key: SessionKey, state: RpState) -> None:
         """Make a session's RP state durable."""
@@ -114,10 +117,13 @@ class Selections:
         write = PutSelection(key, selection, self._core.clock.now_ms(), self._core.store.selection_limits)
         return await self._core.write(write, lambda changed: self._publish(key, changed))
 
-    async def _ensure(self, key: SessionKey, parent: SessionKey | None) -> Selection:
+    async def _ensure(self, key: SessionKey, parent: SessionKey | None, cut: int) -> Selection:
         now, limits = self._core.clock.now_ms(), self._core.store.selection_limits
-        write = EnsureSelection(key, parent, await self.defaults(), now, limits)
-        selection, _ = await self._core.write(write, lambda answer: self._publish(key, answer[1]))
+        ensured = EnsureSelection(key, parent, await self.defaults(), now, limits)
+        inherited = () if parent is None else (InheritSession(key, parent, cut, now),)
+        write = Together((*inherited, ensured))
+        answers = await self._core.write(write, lambda answers: self._publish(key, answers[-1][1]))
+        selection: Selection = answers[-1][0]
         return selection
 
     def _publish(self, key: SessionKey, changed: bool) -> None:

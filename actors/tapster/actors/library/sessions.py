@@ -1,18 +1,20 @@
 """The library as a session asks it: its selection, and everything it has bound at one moment."""
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import final
 
 from tapster.actors.session.lease import Revisions
 from tapster.actors.session.ports import Bound
 from tapster.actors.store import ReadFailed, ResourceKind, ResourceUse, SelectionTable, SessionKey, Tables
 from tapster.actors.store.codec import encode
+from tapster.engine.activation import SessionState
 from tapster.engine.activation.tavern import (
     PRODUCT_MATCHING,
     BookSelection,
     EmbeddedBook,
     LibraryBook,
     compile_book,
+    compile_book_in_parts,
     compose_books,
 )
 from tapster.engine.contract import UiSettings, read_ui_settings
@@ -24,10 +26,13 @@ from tapster.engine.formats.world_books import WorldBookDocument, parse_world_bo
 from tapster.engine.policy import OwnerKind, RpState, Selection, read_rp_policy
 from tapster.engine.profile import Diagnostic, ProfileCharacter, ProfileUser, ResolvedResources
 
+from .activation import Activation, settings_dependency
+from .compiled import CompiledBooks
 from .core import LibraryCore, Loaded
 from .counters import Dependency
 from .errors import ResourceNotFound
 from .relations import Relations
+from .scanning import Scanning
 from .selections import Selections
 
 _HANDLED = frozenset(
@@ -40,14 +45,28 @@ _SHARED: tuple[Dependency, ...] = (("relations", ""), ("settings", ""), ("state"
 class SessionSide:
     """Every method may raise a ``StoreError``."""
 
-    def __init__(self, core: LibraryCore, selections: Selections, relations: Relations) -> None:
+    def __init__(self, core: LibraryCore, selections: Selections, relations: Relations, activation: Activation) -> None:
         self._core = core
         self._selections = selections
         self._relations = relations
+        self._activation = activation
+        self._compiled = CompiledBooks(core)
+        self._scanning = Scanning(core, self._compiled)
 
-    async def ensure_selection(self, key: SessionKey, parent: SessionKey | None) -> Selection:
-        """Restore a session's selection, or freeze one: the parent's, else the defaults."""
-        return await self._selections.ensure(key, parent)
+    async def ensure_selection(self, key: SessionKey, parent: SessionKey | None, cut: int = 0) -> Selection:
+        """Restore a session's selection, or freeze one: the parent's, else the defaults.
+
+        With it come the parent's activation settings, and its states before the seq ``cut``.
+        """
+        return await self._selections.ensure(key, parent, cut)
+
+    async def state(self, key: SessionKey, seq: int) -> SessionState:
+        """What requests left behind up to a host seq."""
+        return await self._activation.state(key, seq)
+
+    async def save_state(self, key: SessionKey, seq: int, state: SessionState) -> None:
+        """Make a state durable under the seq of the next host event."""
+        await self._activation.save_state(key, seq, state)
 
     async def save_rp(self, key: SessionKey, state: RpState) -> None:
         """Make a session's RP state durable."""
@@ -60,25 +79,28 @@ class SessionSide:
     async def bound(self, key: SessionKey) -> Bound:
         """What a session has bound, parsed and compiled; from now on it's told about changes of that."""
         selection = await self._selections.get(key)
-        self._core.counters.depend(key, (*_SHARED, *_named(selection)))
+        own = (*_SHARED, settings_dependency(key), *_named(selection))
+        self._core.counters.depend(key, own)
+        settings = await self._activation.settings(key)
         books = await self._compose(selection)
-        self._core.counters.depend(
-            key, (*_SHARED, *_named(selection), *(("world-book", book) for book in books.effective_ids))
-        )
+        self._core.counters.depend(key, (*own, *(("world-book", book) for book in books.effective_ids)))
         preset = await self._try("preset", selection.preset_id)
         card = await self._try("character", selection.character_card_id)
         user = await self._try("user", selection.user_id)
-        library_books, used = await self._books(books)
-        found = [item for item in (preset, card, user, *used) if isinstance(item, Loaded)]
+        loaded = await self._books(books)
+        found = [item for item in (preset, card, user, *loaded.values()) if isinstance(item, Loaded)]
         ui, policy = await self._settings()
+        is_scan = settings.mode == "sillytavern"
         return Bound(
             selection=selection,
             resources=_resolved(selection, preset, card, user),
             books=books,
-            library_books=library_books,
-            embedded=await self._embedded(card),
+            library_books={} if is_scan else await self._library_books(loaded),
+            embedded=None if is_scan else await self._embedded(card),
             policy_section=policy,
             follow_character=ui.rp_follow_character,
+            settings=settings,
+            scan=await self._scanning.resources(settings, books, loaded, preset, card, user) if is_scan else None,
             uses=tuple(ResourceUse(item.head.kind, item.head.id, item.head.revision) for item in found),
         )
 
@@ -113,30 +135,30 @@ class SessionSide:
         except (ResourceNotFound, DocumentInvalid) as error:
             return error
 
-    async def _books(self, books: BookSelection) -> tuple[Mapping[str, LibraryBook | TapsterError], list[Loaded]]:
-        found: dict[str, LibraryBook | TapsterError] = {}
-        used: list[Loaded] = []
+    async def _books(self, books: BookSelection) -> Mapping[str, Loaded | TapsterError]:
+        """The effective books by id; an error where one can't be read; absent where there is none."""
+        found: dict[str, Loaded | TapsterError] = {}
         for book_id in books.effective_ids:
             loaded = await self._try("world-book", book_id)
-            if isinstance(loaded, Loaded):
-                used.append(loaded)
-                found[book_id] = await self._compiled(loaded)
-            elif isinstance(loaded, DocumentInvalid):
+            if isinstance(loaded, Loaded | DocumentInvalid):
                 found[book_id] = loaded
-        return found, used
+        return found
 
-    async def _compiled(self, loaded: Loaded) -> LibraryBook | TapsterError:
+    async def _library_books(
+        self, books: Mapping[str, Loaded | TapsterError]
+    ) -> Mapping[str, LibraryBook | TapsterError]:
+        return {
+            book_id: await self._library_book(loaded) if isinstance(loaded, Loaded) else loaded
+            for book_id, loaded in books.items()
+        }
+
+    async def _library_book(self, loaded: Loaded) -> LibraryBook | TapsterError:
         head = loaded.head
         slot = (head.kind, head.id, f"{head.revision} compiled")
-        known: LibraryBook | None = self._core.cache.get(slot)
-        if known is not None:
-            return known
         try:
-            book = await self._core.compute(_compile, loaded)
+            return await self._compiled.get(slot, head.size_bytes, lambda: _compile(loaded))
         except TapsterError as error:
             return error
-        self._core.cache.put(slot, book, head.size_bytes)
-        return book
 
     async def _embedded(self, card: Loaded | TapsterError | None) -> EmbeddedBook | None:
         if not isinstance(card, Loaded) or card.value.data.character_book is None:
@@ -204,15 +226,10 @@ def _remarks(card: Card) -> list[Diagnostic]:
     return [Diagnostic(item.code, "warning", item.message) for item in (*found.warnings, *unsupported)]
 
 
-def _compile(loaded: Loaded) -> LibraryBook:
+def _compile(loaded: Loaded) -> Generator[None, None, LibraryBook]:
     document: WorldBookDocument = loaded.value
-    return LibraryBook(
-        document.id,
-        document.name,
-        compile_book(document.book, PRODUCT_MATCHING),
-        document.updated_at,
-        loaded.head.revision,
-    )
+    compiled = yield from compile_book_in_parts(document.book, PRODUCT_MATCHING)
+    return LibraryBook(document.id, document.name, compiled, document.updated_at, loaded.head.revision)
 
 
 def _embedded(card: Card) -> EmbeddedBook:

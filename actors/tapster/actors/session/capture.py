@@ -78,6 +78,7 @@ class Capture:
                 extras={
                     "rolls": {"seed": assembled.seed, "draws": assembled.draws},
                     "activationRules": dict(assembled.rules),
+                    **({} if assembled.strategy is None else {"strategy": dict(assembled.strategy)}),
                 },
             )
         return self._step(event)

@@ -25,15 +25,18 @@ async def cold_preview(
         followed = Followed.rebuild(SessionHeader(key.session, now), ())
     else:
         followed = Followed.rebuild(await host.header(), (await host.inspect()).events)
+    state = await ports.library.state(key, followed.seq)
     bound = await ports.library.bound(key)
     frozen = FrozenInput(
         key.session,
         followed.pending,
         followed.history(),
         bound,
-        RollSeed(str(key), 0, now),
+        RollSeed(str(key), state.rolled, now),
         {},
         draft,
         bound.selection.rp.active,
+        state=state,
+        seq=followed.seq,
     )
     return assembled_from(await compute_in_thread(frozen, ports.regex, ports.threads), frozen, ports.ids)

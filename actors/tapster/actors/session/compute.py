@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 
 import attrs
-import trio
 
+from tapster.engine.activation import SessionState
+from tapster.engine.activation.sillytavern import ScanResult
 from tapster.engine.activation.tavern import (
     ActivationOptions,
     AdapterResult,
@@ -23,7 +24,9 @@ from tapster.engine.profile import (
     LoreEntry,
     ProfileSnapshot,
     compile_profile,
+    macro_context,
 )
+from tapster.engine.profile.sillytavern import GenerationType
 from tapster.engine.projection import (
     ActivationContext,
     ContextMetadata,
@@ -35,10 +38,11 @@ from tapster.engine.projection import (
 )
 from tapster.engine.text.js_regex import per_request
 from tapster.engine.text.ports import Checkpoint, RegexEngine, go_on
-from tapster.runtime import Threads
+from tapster.runtime import Threads, check_cancelled
 
 from .ports import Bound
 from .rolls import Rolls, RollSeed
+from .scan import ScanMoment, said, scan
 
 
 @attrs.frozen(eq=False)
@@ -48,6 +52,9 @@ class FrozenInput:
     Attributes:
         draft: an extra message taken as if claimed (previews only).
         is_rp: whether RP mode holds.
+        state: what earlier requests left behind; the assembly works on a copy.
+        seq: of the next host event.
+        resolve_only: a strategy makes the request; no profile is rendered.
     """
 
     session_id: str
@@ -59,17 +66,23 @@ class FrozenInput:
     draft: str | None = None
     is_rp: bool = False
     options: ActivationOptions = attrs.field(factory=ActivationOptions)
+    state: SessionState = attrs.field(factory=SessionState)
+    trigger: GenerationType = "normal"
+    seq: int = 0
+    resolve_only: bool = False
 
 
 @attrs.frozen(eq=False)
 class Computed:
-    """What came of it."""
+    """What came of it; ``state`` is the session's state if this is handed over, ``entries`` the lore in order."""
 
     snapshot: ProfileSnapshot
     activation: ContextMetadata
     policy_text: str | None
     draws: int
-    lore: AdapterResult
+    lore: AdapterResult | ScanResult
+    state: SessionState
+    entries: tuple[LoreEntry, ...] = ()
 
 
 async def compute_in_thread(frozen: FrozenInput, regex: RegexEngine, threads: Threads) -> Computed:
@@ -81,7 +94,7 @@ async def compute_in_thread(frozen: FrozenInput, regex: RegexEngine, threads: Th
     Cancellation: the work sees it at its next checkpoint and ends, and only then is ``Cancelled`` raised. So requests
     that nobody waits for can't pile up in the threads.
     """
-    return await threads.run(compute, frozen, regex, trio.from_thread.check_cancelled)
+    return await threads.run(compute, frozen, regex, check_cancelled, share=frozen.session_id)
 
 
 def compute(frozen: FrozenInput, regex: RegexEngine, checkpoint: Checkpoint = go_on) -> Computed:
@@ -95,7 +108,7 @@ def compute(frozen: FrozenInput, regex: RegexEngine, checkpoint: Checkpoint = go
         draft = InputMessage(None, "user", frozen.draft)
         pending = attrs.evolve(pending, claimed=(*pending.claimed, draft))
     context, _ = activate(pending, frozen.history)
-    lore = activate_books(_book_request(frozen, context), regex=per_request(regex), checkpoint=checkpoint)
+    activated = _activate(frozen, pending, context, per_request(regex), checkpoint)
     rolls = Rolls(frozen.seed, "profile")
 
     def draw() -> float:
@@ -109,15 +122,53 @@ def compute(frozen: FrozenInput, regex: RegexEngine, checkpoint: Checkpoint = go
             selection=attrs.evolve(frozen.bound.selection, world_book_ids=frozen.bound.books.effective_ids),
             session_selection=frozen.bound.selection,
             resources=frozen.bound.resources,
-            lore=_activated(lore, frozen, context.metadata),
+            lore=attrs.evolve(
+                activated.lore, selection=frozen.bound.books.to_json(), activation=context.metadata.to_json()
+            ),
             host_context=frozen.host_context,
             include_greeting=greeting_applies(frozen.history),
+            resolve_only=frozen.resolve_only,
         ),
         draw,
         checkpoint=checkpoint,
     )
     policy = rp_policy_section(frozen.bound.policy_section, effective=frozen.is_rp)
-    return Computed(snapshot, context.metadata, policy, rolls.taken, lore)
+    draws = activated.draws + rolls.taken
+    state = attrs.evolve(activated.state, rolled=activated.state.rolled + (draws > 0))
+    return Computed(snapshot, context.metadata, policy, draws, activated.result, state, activated.lore.entries)
+
+
+@attrs.frozen(eq=False)
+class _Activated:
+    """The active lore, the state after it, and the draws it took, in either mode."""
+
+    lore: ActivatedLore
+    state: SessionState
+    draws: int
+    result: AdapterResult | ScanResult
+
+
+def _activate(
+    frozen: FrozenInput, pending: PendingInput, context: ActivationContext, regex: RegexEngine, checkpoint: Checkpoint
+) -> _Activated:
+    if frozen.bound.scan is None:
+        result = activate_books(_book_request(frozen, context), regex=regex, checkpoint=checkpoint)
+        return _Activated(_activated(result, frozen.bound), frozen.state, 0, result)
+    scanned = scan(_moment(frozen, pending), frozen.bound, frozen.bound.scan, regex, checkpoint)
+    return _Activated(scanned.lore, scanned.state, scanned.draws, scanned.result)
+
+
+def _moment(frozen: FrozenInput, pending: PendingInput) -> ScanMoment:
+    resources = frozen.bound.resources
+    names = macro_context(frozen.host_context, resources.character, resources.user)
+    return ScanMoment(
+        frozen.session_id,
+        frozen.state,
+        said(pending, frozen.history),
+        (names.user, names.character),
+        frozen.seed,
+        frozen.trigger,
+    )
 
 
 def _book_request(frozen: FrozenInput, context: ActivationContext) -> BookRequest:
@@ -133,8 +184,8 @@ def _book_request(frozen: FrozenInput, context: ActivationContext) -> BookReques
     )
 
 
-def _activated(result: AdapterResult, frozen: FrozenInput, metadata: ContextMetadata) -> ActivatedLore:
-    entries = tuple(entry for report in result.reports for entry in _lore(report, frozen.bound))
+def _activated(result: AdapterResult, bound: Bound) -> ActivatedLore:
+    entries = tuple(entry for report in result.reports for entry in _lore(report, bound))
     diagnostics = tuple(
         Diagnostic(
             item.code,
@@ -145,7 +196,7 @@ def _activated(result: AdapterResult, frozen: FrozenInput, metadata: ContextMeta
         for item in result.diagnostics
     )
     audit = tuple(report.audit() for report in result.reports)
-    return ActivatedLore(entries, diagnostics, audit, frozen.bound.books.to_json(), metadata.to_json())
+    return ActivatedLore(entries, diagnostics, audit)
 
 
 def _lore(report: BookReport, bound: Bound) -> Iterator[LoreEntry]:

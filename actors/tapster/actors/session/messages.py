@@ -4,9 +4,11 @@ from collections.abc import Mapping
 
 import attrs
 
+from tapster.actors.sources.requests import CoreAsked, NativeAsked
 from tapster.actors.store.values import ResourceUse
 from tapster.engine.activation.sillytavern import ScanResult
 from tapster.engine.activation.tavern import AdapterResult
+from tapster.engine.assembly import AssemblyPreset
 from tapster.engine.ecma import Json
 from tapster.engine.policy import RpIntent
 from tapster.engine.profile import ProfileSnapshot
@@ -43,6 +45,29 @@ class Preview:
     trigger: GenerationType = "normal"
 
 
+@attrs.frozen(eq=False)
+class AssembleRequest:
+    """Make a step's request by the session's strategy; ``Assemble`` of the same step came before."""
+
+    asked: NativeAsked | CoreAsked
+
+
+@attrs.frozen(eq=False)
+class PreviewRequest:
+    """What the session's strategy, or another one, would send now; changes nothing.
+
+    Attributes:
+        preset: a strategy to try, None for the applied one.
+        draft: as in ``Preview``; ``asked`` has it as claimed input.
+    """
+
+    asked: NativeAsked | CoreAsked
+    preset: AssemblyPreset | None = None
+    draft: str | None = None
+    host_context: Mapping[str, Json] = attrs.field(factory=dict)
+    trigger: GenerationType = "normal"
+
+
 @attrs.frozen
 class Assembled:
     """A finished profile, with what it was made of.
@@ -54,6 +79,7 @@ class Assembled:
         uses: the resource revisions it was made from.
         rules: how the books were activated: mode, and in mode ``sillytavern`` quirks and token counter.
         lore: what became of each world-book entry, for explanations.
+        strategy: what a record keeps of the strategy that makes the request, None without one.
     """
 
     assembly_id: str
@@ -66,6 +92,7 @@ class Assembled:
     uses: tuple[ResourceUse, ...] = ()
     rules: Mapping[str, Json] = attrs.field(factory=dict)
     lore: AdapterResult | ScanResult | None = attrs.field(default=None, eq=False, repr=False)
+    strategy: Mapping[str, Json] | None = None
 
 
 @attrs.frozen
