@@ -37,10 +37,9 @@ def report_error(error: TapsterError, words: Mapping[str, str] | None = None) ->
 
 def compare_report(expected: Json, actual: Json) -> list[str]:
     """Where an answer misses what a line expects, with the keys of ``wanted`` (the run is ``quirks = repaired``)."""
-    expected = {key: value for key, value in expected.items() if key not in ("st", "wanted", "bench")} | expected.get(
-        "wanted", {}
-    )
-    return _object(expected, actual, "$")
+    expected = expand(expected)
+    shared = {key: value for key, value in expected.items() if key not in ("st", "wanted", "bench")}
+    return _object(shared | expected.get("wanted", {}), actual, "$")
 
 
 def compare_exact_report(expected: Json, actual: Json) -> list[str]:

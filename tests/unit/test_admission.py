@@ -16,6 +16,7 @@ SUPPLIED = {"temperature": 1, "maxTokens": 5, "reasoningEffort": "max", "stop": 
         ("Only the default temperature is supported", ("temperature",)),
         ("Cannot set both temperature and stop sequences", ("temperature", "stop")),
         ("invalid temperatures", ()),
+        ("invalid_request_error: temperature", ("temperature",)),
         ("temperature is fine", ()),
         ("x" * 8192 + " invalid temperature", ()),
     ],

@@ -38,7 +38,9 @@ def test_scales_of_the_grid(scale: float) -> None:
     assert check_ui_settings({"locale": "en", "scale": scale}).scale == round(scale, 2)
 
 
-@pytest.mark.parametrize("scale", [0.7, 1.55, 1.01, 1.1 + 1e-6, float("inf"), True, None, "1"])
+@pytest.mark.parametrize(
+    "scale", [0.7, 1.55, 1.01, 1.1 + 1e-6, float("inf"), True, None, "1", 0.75 - 1e-10, 1.5 + 1e-10]
+)
 def test_scales_off_the_grid(scale: object) -> None:
     with pytest.raises(RequestError):
         check_ui_settings({"locale": "en", "scale": scale})

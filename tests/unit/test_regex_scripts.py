@@ -95,3 +95,8 @@ def test_display_rules() -> None:
     assert show() == "<><bb>"
     assert show(target="assistant") == show(preset_id="q") == show(depth=0) == "aab"
     assert expand_names("{{ USER }} {{char}}", user="", char="Bo") == "User Bo"
+
+
+@pytest.mark.parametrize(("given", "depth"), [("3", 3), (" 1.5 ", 1.5), ("", None), ("x", None), ("Infinity", None)])
+def test_depths_of_display_rules_are_finite(given: str, depth: float | None) -> None:
+    assert normalize_display_rule({"minDepth": given}, DisplayScope()).minimum_depth == depth

@@ -126,8 +126,8 @@ def test_who_gets_a_token(headers: dict[str, str], expected: bool) -> None:
 
 
 def test_configured_hosts_lose_port_and_case() -> None:
-    options = SecurityOptions.of([" DSH.lan:5173 ", "", 3, "[::2]"])
-    assert options.allowed_hosts == {"dsh.lan", "::2"}
+    options = SecurityOptions.of([" DSH.lan:5173 ", "", 3, "[::2]", "fe80::1"])
+    assert options.allowed_hosts == {"dsh.lan", "::2", "fe80::1"}
 
 
 def test_authorities() -> None:

@@ -46,3 +46,8 @@ def test_an_exact_run_takes_the_other_keys() -> None:
 
 def test_repeats_are_written_out() -> None:
     assert expand({"a": [{"$repeat": ["ab", 3]}]}) == {"a": ["ababab"]}
+
+
+def test_repeats_may_stand_in_what_is_expected() -> None:
+    assert compare_report({"wanted": {"text": {"$repeat": ["ab", 2]}}}, {"text": "abab"}) == []
+    assert compare_report({"texts": [{"$repeat": ["ab", 2]}]}, {"texts": ["ab"]}) != []

@@ -1,5 +1,6 @@
 """World books beyond the vectors: edits, round trips, the guard."""
 
+import json
 from typing import Any
 
 import pytest
@@ -136,3 +137,19 @@ def test_stable_text_puts_index_keys_first() -> None:
     assert world_book_text({"b": 1, "a": {"10": 1, "9": 2}}) == (
         '{\n  "a": {\n    "9": 2,\n    "10": 1\n  },\n  "b": 1\n}'
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "limits", "code"),
+    [
+        ('{"entries":{"a":{}}}', BookLimits(depth=2), None),
+        ('{"entries":{"a":{"key":[]}}}', BookLimits(depth=2), "WORLD_BOOK_DEPTH_LIMIT"),
+        ('{"entries":{},"list":[1,2]}', BookLimits(nodes=5), None),
+        ('{"entries":{},"list":[1,2]}', BookLimits(nodes=4), "WORLD_BOOK_NODE_LIMIT"),
+        ('{"entries":[{},{}]}', BookLimits(entries=1, nodes=1, depth=0), "WORLD_BOOK_ENTRY_LIMIT"),
+    ],
+)
+def test_a_text_is_guarded_as_its_value_is(text: str, limits: BookLimits, code: str | None) -> None:
+    found = [validate_world_book(given, limits=limits) for given in (text, json.loads(text))]
+    errors = [[item.code for item in each.diagnostics if item.severity == "error"] for each in found]
+    assert errors == [[code] if code else []] * 2

@@ -1,5 +1,6 @@
 """tavern_api: settings, mode, messages, titles, the operation log."""
 
+import re
 from typing import Any
 
 from tapster.engine.contract import (
@@ -64,7 +65,9 @@ def run_title(given: Json) -> Json:
 
 @adapter(STEM, "operation.log")
 def run_operation_log(given: Json) -> Json:
-    """The clock is 0 at the start and 5 ms later at each reading; a call is ``name(arguments)``."""
+    """The clock is 0 at the start and so many ms later at each reading; a call is ``name(arguments)``."""
+    step = re.search(r"([+-][0-9.]+) ms", given.get("clock", ""))
+    per_reading = float(step[1]) if step else 5
     log = OperationLog(given["operationId"], given["operation"], 0)
     fields = given["fields"]
     readings = 0
@@ -81,11 +84,11 @@ def run_operation_log(given: Json) -> Json:
                 line = log.stage(arguments[0], passed)
             case "success":
                 readings += 1
-                line = log.success(5 * readings, passed, named.get("result", "ok"))
+                line = log.success(per_reading * readings, passed, named.get("result", "ok"))
             case _:
                 readings += 1
                 status = int(named["status"]) if "status" in named else None
-                line = log.failure(5 * readings, passed, named.get("code"), status)
+                line = log.failure(per_reading * readings, passed, named.get("code"), status)
         if line is not None:
             lines.append({"level": line.level, "prefix": PREFIX, "payload": dict(line.payload)})
     return {"lines": lines}

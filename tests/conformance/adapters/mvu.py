@@ -70,5 +70,6 @@ def run_report(given: Json) -> Json:
 
 @adapter("user_reports", "user.mvu_init", compare=compare_report)
 def run_init_report(given: Json) -> Json:
+    given = expand(given)
     after = mvu.initialize_running(given.get("vars") or {}, mvu.merge_initial(given["initvar"]))
     return {"vars": without_bookkeeping(after)}

@@ -56,7 +56,8 @@ def run_digest(given: Json) -> Json:
 @adapter(STEM, "security.check")
 def run_security(given: Json) -> Json:
     options = given.get("options") or {}
-    headers = {key.lower(): value[0] if isinstance(value, list) else value for key, value in given["headers"].items()}
+    first = ((key, value[:1] if isinstance(value, list) else [value]) for key, value in given["headers"].items())
+    headers = {key.lower(): values[0] for key, values in first if values}
     facts = RequestFacts(given["method"], given["url"].partition("?")[0], given["remoteAddress"], headers)
     remote = options.get("allowRemoteClients", False)
     try:

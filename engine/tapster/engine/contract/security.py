@@ -167,5 +167,7 @@ def _is_allowed_host(host: str, options: SecurityOptions) -> bool:
 
 
 def _configured_host(text: str) -> str | None:
-    authority = parse_authority(text.strip().lower())
+    name = text.strip().lower()
+    # Compared without brackets, an IPv6 address may also be written without them.
+    authority = parse_authority(name) or parse_authority(f"[{name}]")
     return authority.host if authority else None

@@ -87,7 +87,7 @@ def check_scale(value: Json, name: str) -> float:
         raise RequestError(f"{name} must be a number")
     steps = round(value / SCALE_STEP)
     is_step = abs(value - steps * SCALE_STEP) <= SCALE_TOLERANCE
-    if not is_step or not MIN_SCALE - SCALE_TOLERANCE <= value <= MAX_SCALE + SCALE_TOLERANCE:
+    if not is_step or not MIN_SCALE <= value <= MAX_SCALE:
         raise RequestError(f"{name} must be {MIN_SCALE} to {MAX_SCALE} in steps of {SCALE_STEP}, not {value}")
     return round(float(value), 2)
 

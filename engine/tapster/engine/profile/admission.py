@@ -25,7 +25,7 @@ _REJECTION_CODES: Final = frozenset(
 )
 _REJECTION_STATUSES: Final = frozenset({400, 422})
 _PHRASE: Final = re.compile(
-    r"not supported|unsupported|(?:does not|doesn't) support|not allowed|not permitted|\binvalid\b|out of range"
+    r"not supported|unsupported|(?:does not|doesn't) support|not allowed|not permitted|invalid|out of range"
     r"|must be|must not|\bonly (?:(?:the|a) )?(?:default|supported)|cannot (?:set|use|specify)|unrecognized"
     r"|unknown (?:parameter|argument)|extra inputs? (?:are )?not permitted",
     re.IGNORECASE,

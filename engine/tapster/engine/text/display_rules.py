@@ -10,7 +10,7 @@ from typing import Literal
 
 import attrs
 
-from tapster.engine.ecma import Json, is_number, is_record, to_number, trim
+from tapster.engine.ecma import Json, is_number, is_record, to_number
 
 from .ports import InvalidPattern, RegexEngine, RegexMatch, ScriptBudgetExceeded
 from .regex_scripts import splice
@@ -163,9 +163,8 @@ def _substitute(raw: Json) -> int:
 
 def _depth(raw: Json, *keys: str) -> float | None:
     value = next((raw[key] for key in keys if key in raw), None)
-    if isinstance(value, str):
-        return to_number(value) if trim(value) else None
-    return value if is_number(value) else None
+    number = to_number(value) if isinstance(value, str) else value
+    return number if is_number(number) else None
 
 
 def apply_display_rules(

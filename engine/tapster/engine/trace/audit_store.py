@@ -54,7 +54,7 @@ class AuditBook:
     limits: AuditLimits = AuditLimits()
     sessions: Mapping[str, tuple[Mapping[str, Json], ...]] = attrs.Factory(dict)
 
-    def put(self, session_id: Json, records: Iterable[Mapping[str, Json]]) -> "AuditBook":
+    def put(self, session_id: Json, records: Json) -> "AuditBook":
         """The book with these audits written; a known id is replaced where it stands.
 
         Raises:
@@ -63,6 +63,8 @@ class AuditBook:
         """
         if not is_session_id(session_id):
             raise RequestError(f"{session_id!r} is not a session id")
+        if not isinstance(records, Iterable) or isinstance(records, str | Mapping):
+            raise RequestError("the audits of a session are a list")
         merged = {record["id"]: record for record in self.sessions.get(session_id, ())}
         for record in records:
             self._check(record)
@@ -95,8 +97,8 @@ class AuditBook:
     def _evicted(self, sessions: dict[str, tuple[Mapping[str, Json], ...]]) -> "AuditBook":
         while len(sessions) > self.limits.max_sessions:
             del sessions[min(sessions, key=lambda name: (_updated_at(sessions[name]), name))]
-        # Measured once: what a record takes in the pretty file is never less than its compact form, so subtracting that
-        # from the whole keeps the file below its limit without writing it out after each record.
+        # Measured once; each record that leaves takes its compact form off the whole, though it stood there pretty: the
+        # reference counts so too, and what stays is the same.
         total = len(utf8(_file_text(sessions)))
         while total > self.limits.max_total_bytes and sum(map(len, sessions.values())) > 1:
             total -= len(utf8(stringify(_drop_oldest_record(sessions))))

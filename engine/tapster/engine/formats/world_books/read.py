@@ -13,6 +13,7 @@ from tapster.engine.ecma import Json, is_safe_integer, ordered_members
 from tapster.engine.errors import FormatError
 from tapster.engine.formats.json_guard import JsonLimits, load_json
 from tapster.engine.formats.profiles import Profile
+from tapster.engine.limits import JSON_DEPTH, JSON_VALUES
 
 from .entries import read_entry
 from .errors import WorldBookValidationError
@@ -87,7 +88,7 @@ def _read(
     raw = given
     if isinstance(given, str):
         try:
-            raw = load_json(given, JsonLimits(limits.nodes, limits.depth))
+            raw = load_json(given, _text_limits(limits))
         except FormatError as error:
             code = _GUARD_CODES.get(error.slug, "invalid-json")
             findings.add(code, "$", f"the world book cannot be read: {error.message}", severity="error")
@@ -103,6 +104,12 @@ def _read(
         return _repaired(raw, name, findings)
     format = _format(raw, requested, findings)
     return None if format is None else _book(raw, format, name, findings)
+
+
+def _text_limits(limits: BookLimits) -> JsonLimits:
+    """Bounds of a text before it is built: wider than the guard's, which then names the limit that counts first."""
+    # The text is counted before it is known which braces are entries: only what no guard could pass is refused here.
+    return JsonLimits(max(JSON_VALUES, limits.nodes + 1), max(JSON_DEPTH, limits.depth + 1))
 
 
 def _repaired(raw: Mapping[str, Json], name: str | None, findings: Findings) -> WorldBook | None:
