@@ -40,12 +40,17 @@ class Cli:
         assert result.exit_code == code, result.output
         return json.loads(result.stdout)
 
-    def process(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """A command in a process of its own."""
+    def process(self, *arguments: str, encoding: str = "utf-8") -> subprocess.CompletedProcess[str]:
+        """A command in a process of its own, on a terminal of an encoding."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("TAPSTER_")}
         program = [sys.executable, "-c", "from tapster.api.cli import main; main()"]
         return subprocess.run(
-            [*program, *arguments], env={**kept, **self._own()}, capture_output=True, text=True, timeout=60, check=False
+            [*program, *arguments],
+            env={**kept, **self._own(), "PYTHONIOENCODING": encoding},
+            capture_output=True,
+            encoding="utf-8",
+            timeout=60,
+            check=False,
         )
 
     def invoke(self, arguments: Sequence[str], typed: str | None = None) -> Result:

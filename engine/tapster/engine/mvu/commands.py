@@ -13,6 +13,7 @@ import json5
 from tapster.engine.ecma import is_record, number_text, parse_json, trim, utf8
 from tapster.engine.errors import FormatError
 from tapster.engine.limits import MVU_JSON5_UNITS, MVU_MAX_COMMANDS, MVU_REPLY_BYTES
+from tapster.engine.text.pairs import closed_part
 
 from .arguments import parse_argument, split_call
 from .errors import MvuError
@@ -23,9 +24,11 @@ Op = Literal["set", "add", "insert", "delete", "move"]
 Path: TypeAlias = tuple[str, ...]
 _CONTAINS = re.compile(r"(?<![\w$])_\.[A-Za-z]\w*\(|<json_?patch>", re.IGNORECASE)
 _PATCH = re.compile(r"<json_?patch>(.*?)</json_?patch>", re.IGNORECASE | re.DOTALL)
+_PATCH_END = re.compile(r"</json_?patch>", re.IGNORECASE)
 _OPEN_PATCH = re.compile(r"<json_?patch>", re.IGNORECASE)
 _FENCE = re.compile(r"\A```[A-Za-z0-9]*\s*\n(.*?)\n?\s*```\Z", re.DOTALL)
 _CALL = re.compile(r"(?<![\w$])_\.([A-Za-z]\w*)\(")
+_UPDATE_END = re.compile(r"</UpdateVariable>", re.IGNORECASE)
 _HISTORY_CUT = re.compile(r"<UpdateVariable>.*?</UpdateVariable>", re.IGNORECASE | re.DOTALL)
 _ARITY: dict[str, tuple[Op, int, int]] = {
     "set": ("set", 2, 3), "add": ("add", 2, 2), "insert": ("insert", 2, 3), "assign": ("insert", 2, 3),
@@ -62,7 +65,8 @@ def contains_update(text: str) -> bool:
 
 def history_text(text: str) -> str:
     """A reply as later requests carry it: without its update blocks."""
-    return trim(_HISTORY_CUT.sub("", text))
+    closed = closed_part(text, _UPDATE_END)
+    return trim(_HISTORY_CUT.sub("", closed) + text[len(closed) :])
 
 
 def parse_update(text: str) -> tuple[Command, ...]:
@@ -75,7 +79,7 @@ def parse_update(text: str) -> tuple[Command, ...]:
         raise MvuError("MVU_LIMIT", f"the reply is longer than {MVU_REPLY_BYTES} bytes")
     commands: list[Command] = []
     position = 0
-    for patch in _PATCH.finditer(text):
+    for patch in _PATCH.finditer(closed_part(text, _PATCH_END)):
         commands += _calls(text[position : patch.start()])
         commands += _patch_commands(patch[1])
         position = patch.end()

@@ -12,6 +12,7 @@ import attrs
 from tapster.engine.ecma import Json, trim, utf16_length
 from tapster.engine.formats.presets import Preset, PresetPrompt
 from tapster.engine.limits import TAVERN_MACRO_OUTPUT_UNITS
+from tapster.engine.text.pairs import closed_part
 from tapster.engine.text.ports import Checkpoint, go_on
 from tapster.engine.text.tavern_macros import Draw, MacroContext, MacroOutputTooLarge, expand_macros, settled
 from tapster.engine.trace.sections import PartSource
@@ -151,7 +152,12 @@ def render_combined(
 def named_outlets(preset: Preset | None) -> frozenset[str]:
     """The outlets that a preset's enabled prompts name."""
     prompts = preset.prompts if preset is not None else ()
-    return frozenset(trim(name) for prompt in prompts if prompt.enabled for name in _OUTLET.findall(prompt.content))
+    return frozenset(
+        trim(name)
+        for prompt in prompts
+        if prompt.enabled
+        for name in _OUTLET.findall(closed_part(prompt.content, "}}"))
+    )
 
 
 def prompt_source(preset: Preset, index: int) -> PartSource:
@@ -245,7 +251,9 @@ class _Renderer:
             inserted.extend(map(lore_source, entries))
             return "\n".join(entry.content for entry in entries)
 
-        return _OUTLET.sub(outlet, _PROFILE_MACRO.sub(value, content)), tuple(inserted)
+        filled = _PROFILE_MACRO.sub(value, content)
+        closed = closed_part(filled, "}}")
+        return _OUTLET.sub(outlet, closed) + filled[len(closed) :], tuple(inserted)
 
     def _persona_macro(self, identifier: str, inserted: list[PartSource]) -> str:
         if not self._persona or "persona" in self._consumed:

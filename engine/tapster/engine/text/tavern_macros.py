@@ -15,6 +15,8 @@ from tapster.engine.ecma import WHITE_SPACE, Json, trim
 from tapster.engine.errors import RequestError
 from tapster.engine.limits import TAVERN_MACRO_MAX_DICE, TAVERN_MACRO_MAX_PASSES, TAVERN_MACRO_OUTPUT_UNITS
 
+from .pairs import closed_part
+
 Draw = Callable[[], float]
 """One random number a call, nominally in [0, 1)."""
 
@@ -90,7 +92,7 @@ def expand_macros(
     store = dict(variables or {})
     expanded = protected.text
     for _ in range(TAVERN_MACRO_MAX_PASSES):
-        if not _MACRO.search(expanded):
+        if not _MACRO.search(closed_part(expanded, "}}")):
             break
         expanded = _one_pass(expanded, context, store, draw)
     return Expansion(protected.restore(settled(expanded)), store)
@@ -112,7 +114,8 @@ def _one_pass(text: str, context: MacroContext, store: dict[str, str], draw: Dra
             raise MacroOutputTooLarge
         return inserted
 
-    expanded = _MACRO.sub(value, text)
+    closed = closed_part(text, "}}")
+    expanded = _MACRO.sub(value, closed) + text[len(closed) :]
     if sum(map(len, store.values())) > TAVERN_MACRO_OUTPUT_UNITS:
         raise MacroOutputTooLarge
     return expanded

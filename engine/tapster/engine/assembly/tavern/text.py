@@ -13,6 +13,7 @@ from tapster.engine.assembly.errors import AssemblyRefused
 from tapster.engine.assembly.messages import kind_of, source_of, text_of
 from tapster.engine.assembly.preset import Rule
 from tapster.engine.ecma import WHITE_SPACE, Json, trim, utf16_length
+from tapster.engine.text.pairs import closed_part
 from tapster.engine.text.tavern_macros import DEFAULT_CHARACTER, DEFAULT_USER, Draw, MacroContext, expand_macros
 
 _SPACE = f"[{re.escape(WHITE_SPACE)}]*"
@@ -166,7 +167,7 @@ def tavern_renderer(draws: DrawSource = steady_draws) -> Callable[[RenderInput],
 
 
 def _report_unsupported(given: RenderInput, literals: Mapping[str, Json]) -> None:
-    for match in _MACRO.finditer(given.text):
+    for match in _MACRO.finditer(closed_part(given.text, "}}")):
         body = trim(match.group(1))
         if body not in literals and not body.lower().startswith(_SUPPORTED):
             given.diagnostics.append({"code": "UNSUPPORTED_MACRO", "macro": body, "owner": given.identity})
