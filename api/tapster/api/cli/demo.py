@@ -60,7 +60,7 @@ async def run_demo(config: Config) -> None:
             served = attrs.evolve(served, data_dir=Path(folder), token=None)
             async with open_running(served) as running:
                 await _play(running, stand_in)
-    say(f"The demo took {trio.current_time() - started:.1f} s.")
+    say(f"The demo took {trio.current_time() - started:.1f} s. `tapster serve` opens the page for a library of your own.")
 
 
 @asynccontextmanager
