@@ -2,7 +2,10 @@
 
 import pytest
 
-from tapster.engine.text.tavern_macros import LiteralMacroInvalid, MacroContext, expand_macros
+from tapster.engine.formats.presets import parse_preset
+from tapster.engine.limits import TAVERN_MACRO_OUTPUT_UNITS
+from tapster.engine.profile import ProfileInput, ProfileUser, fit_profile
+from tapster.engine.text.tavern_macros import LiteralMacroInvalid, MacroContext, MacroOutputTooLarge, expand_macros
 
 CONTEXT = MacroContext(user="Ann", character="Bo")
 
@@ -49,3 +52,31 @@ def test_variables_go_in_and_come_out() -> None:
     expansion = expand_macros("{{setvar::m::{{getvar::n}}", CONTEXT, draw=lambda: 0, variables=given)
     assert dict(expansion.variables) == {"n": "1", "m": "{{getvar::n"}
     assert given == {"n": "1"}
+
+
+LONG = "x" * 100_000
+BOMB = "{{setvar::a::" + LONG + "}}" + "{{getvar::a}}" * 30
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{setvar::a::" + LONG + "}}" + "{{getvar::a}}" * 100_000,
+        "".join(f"{{{{setvar::v{number}::{LONG}}}}}" for number in range(TAVERN_MACRO_OUTPUT_UNITS // len(LONG) + 1)),
+    ],
+)
+def test_a_few_macros_cant_fill_the_memory(text: str) -> None:
+    with pytest.raises(MacroOutputTooLarge):
+        expand(text)
+
+
+@pytest.mark.parametrize("user", [None, ProfileUser("u", "Lin", "")])
+def test_many_texts_cant_fill_it_together(user: ProfileUser | None) -> None:
+    """Each is below the limit; neither a preset alone nor one with a persona gets beyond it."""
+    assert len(expand(BOMB)) == 30 * len(LONG)
+    prompts = [{"identifier": f"p{number}", "role": "system", "content": BOMB} for number in range(4)]
+    order = [{"identifier": prompt["identifier"], "enabled": True} for prompt in prompts]
+    raw = {"name": "P", "prompts": prompts, "prompt_order": [{"character_id": 100001, "order": order}]}
+    given = ProfileInput(parse_preset(raw, id="p", now="2026-01-01T00:00:00.000Z"), user=user)
+    with pytest.raises(MacroOutputTooLarge):
+        fit_profile(given, CONTEXT, lambda: 0.5)

@@ -20,7 +20,7 @@ from tapster.api.backing import Backing
 from tapster.api.config import Config
 from tapster.api.running import tapster_config
 from tapster.api.running_file import find_server
-from tapster.engine.ecma import Json
+from tapster.engine.ecma import Json, stringify, utf8
 from tapster.engine.errors import SourceError
 
 from .main import read_config
@@ -65,12 +65,9 @@ class Api:
         if self.token is not None:
             headers["Authorization"] = f"Bearer {self.token}"
         try:
-            if data is not None:
-                response = await self.client.request(method, path, content=data, headers=headers)
-            else:
-                response = await self.client.request(
-                    method, path, json=body if body is not None else {}, headers=headers
-                )
+            # The client's own JSON can't hold lone surrogates, and a terminal may give some.
+            content = data if data is not None else utf8(stringify({} if body is None else body))
+            response = await self.client.request(method, path, content=content, headers=headers)
         except httpx2.TransportError as error:
             raise ServerUnreachable(f"{self.origin} doesn't answer: {error}") from error
         return _checked(response)
@@ -172,4 +169,4 @@ def run(context: click.Context, work: Callable[[Api], Awaitable[T]]) -> T:
 
 def segment(value: str) -> str:
     """An id as a part of a path."""
-    return quote(value, safe="")
+    return quote(utf8(value), safe="")
