@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tapster.engine.limits import ST_MACRO_MAX_NESTING
+from tapster.engine.text.macro_output import MacroOutputTooLarge
 from tapster.engine.text.macros import Draw, MacroContext, MacroMessage, expand
 from tapster.engine.text.macros.moment import format_moment, humanize, ordinal, parse_moment
 from tapster.engine.text.string_hash import seeded_random, string_hash
@@ -104,3 +105,19 @@ def test_timestamps() -> None:
 def test_published_values_of_the_generator_and_the_hash() -> None:
     assert seeded_random("hello.") == 0.9282578795792454
     assert string_hash("a") == 7929297801672961
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{setvar::a::xxxxxxxx}}" + "{{setvar::a::{{getvar::a}}{{getvar::a}}}}" * 60,
+        "{{setvar::a::xxxxxxxx}}" + "{{addvar::a::{{getvar::a}}}}" * 60,
+        "{{setglobalvar::a::xxxxxxxx}}" + "{{setglobalvar::a::{{getglobalvar::a}}{{getglobalvar::a}}}}" * 60,
+        "{{setvar::a::" + "x" * 100_000 + "}}" + "{{getvar::a}}" * 20_000,
+        "{{newline::10000}}" * 10_000,
+    ],
+    ids=lambda text: text[:30],
+)
+def test_a_few_macros_cant_fill_the_memory(text: str) -> None:
+    with pytest.raises(MacroOutputTooLarge):
+        expand(text, context())

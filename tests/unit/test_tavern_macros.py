@@ -3,9 +3,10 @@
 import pytest
 
 from tapster.engine.formats.presets import parse_preset
-from tapster.engine.limits import TAVERN_MACRO_OUTPUT_UNITS
+from tapster.engine.limits import MACRO_OUTPUT_UNITS
 from tapster.engine.profile import ProfileInput, ProfileUser, fit_profile
-from tapster.engine.text.tavern_macros import LiteralMacroInvalid, MacroContext, MacroOutputTooLarge, expand_macros
+from tapster.engine.text.macro_output import MacroOutputTooLarge
+from tapster.engine.text.tavern_macros import LiteralMacroInvalid, MacroContext, expand_macros
 
 CONTEXT = MacroContext(user="Ann", character="Bo")
 
@@ -62,7 +63,7 @@ BOMB = "{{setvar::a::" + LONG + "}}" + "{{getvar::a}}" * 30
     "text",
     [
         "{{setvar::a::" + LONG + "}}" + "{{getvar::a}}" * 100_000,
-        "".join(f"{{{{setvar::v{number}::{LONG}}}}}" for number in range(TAVERN_MACRO_OUTPUT_UNITS // len(LONG) + 1)),
+        "".join(f"{{{{setvar::v{number}::{LONG}}}}}" for number in range(MACRO_OUTPUT_UNITS // len(LONG) + 1)),
     ],
 )
 def test_a_few_macros_cant_fill_the_memory(text: str) -> None:

@@ -84,7 +84,7 @@ WORLD_BOOK_KEY_UNITS = 1_024
 # Macros of the tavern contract (spec/loader §9.1)
 TAVERN_MACRO_MAX_PASSES = 5
 TAVERN_MACRO_MAX_DICE = 100
-TAVERN_MACRO_OUTPUT_UNITS = 4 * MIB
+MACRO_OUTPUT_UNITS = 4 * MIB
 """What the macros of one text may insert, and what its variables may hold: twice the largest profile there can be."""
 
 # Profile and parameter admission (spec/loader §8.5, §10); the message is cut in UTF-16 units

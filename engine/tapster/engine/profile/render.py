@@ -11,10 +11,10 @@ import attrs
 
 from tapster.engine.ecma import Json, trim, utf16_length
 from tapster.engine.formats.presets import Preset, PresetPrompt
-from tapster.engine.limits import TAVERN_MACRO_OUTPUT_UNITS
+from tapster.engine.text.macro_output import OutputRoom
 from tapster.engine.text.pairs import closed_part
 from tapster.engine.text.ports import Checkpoint, go_on
-from tapster.engine.text.tavern_macros import Draw, MacroContext, MacroOutputTooLarge, expand_macros, settled
+from tapster.engine.text.tavern_macros import Draw, MacroContext, expand_macros, settled
 from tapster.engine.trace.sections import PartSource
 
 from .inputs import CharacterFields, LoreEntry, ProfileInput, character_fields
@@ -87,23 +87,6 @@ class UserInjection:
         }
 
 
-class Growth:
-    """How much the macros of one rendering have added; many small texts must not fill the memory together."""
-
-    def __init__(self) -> None:
-        self._room = TAVERN_MACRO_OUTPUT_UNITS
-
-    def note(self, before: str, after: str) -> None:
-        """Take a text's growth into account.
-
-        Raises:
-            MacroOutputTooLarge: the macros inserted more than any profile may hold.
-        """
-        self._room -= max(0, len(after) - len(before))
-        if self._room < 0:
-            raise MacroOutputTooLarge
-
-
 @attrs.frozen
 class Rendering:
     """A rendered profile before its byte budget."""
@@ -123,14 +106,15 @@ def render_preset(
     """A preset that stands alone: one variable store for all its prompts. Source: spec/loader §8.1."""
     parts: list[Part] = []
     variables = variables or {}
-    growth = Growth()
+    # The macros of many small texts must not fill the memory together.
+    growth = OutputRoom()
     for index, prompt in enumerate(preset.prompts):
         if not prompt.enabled or prompt.marker:
             continue
         checkpoint()
         expansion = expand_macros(prompt.content, context, draw=draw, variables=variables)
         variables = expansion.variables
-        growth.note(prompt.content, expansion.text)
+        growth.take(max(0, len(expansion.text) - len(prompt.content)))
         if expansion.text:
             parts.append(Part(expansion.text, (prompt_source(preset, index),)))
     return Rendering(tuple(parts))
@@ -186,7 +170,7 @@ class _Renderer:
         self._lore_placed: set[bool] = set()
         self._placement = "none"
         self._parts: list[Part] = []
-        self._growth = Growth()
+        self._growth = OutputRoom()
         self._diagnostics: list[Diagnostic] = []
 
     def place_prompt(self, index: int, prompt: PresetPrompt) -> None:
@@ -316,7 +300,7 @@ class _Renderer:
             if is_expanded
             else expand_macros(text, self._context, draw=self._draw, variables=variables).text
         )
-        self._growth.note(text, expanded)
+        self._growth.take(max(0, len(expanded) - len(text)))
         if expanded:
             self._parts.append(Part(expanded, sources))
         return bool(expanded)

@@ -13,8 +13,9 @@ import attrs
 
 from tapster.engine.ecma import WHITE_SPACE, Json, trim
 from tapster.engine.errors import RequestError
-from tapster.engine.limits import TAVERN_MACRO_MAX_DICE, TAVERN_MACRO_MAX_PASSES, TAVERN_MACRO_OUTPUT_UNITS
+from tapster.engine.limits import TAVERN_MACRO_MAX_DICE, TAVERN_MACRO_MAX_PASSES
 
+from .macro_output import OutputRoom
 from .pairs import closed_part
 
 Draw = Callable[[], float]
@@ -35,20 +36,6 @@ class LiteralMacroInvalid(RequestError):
     """A literal macro's value is not a string."""
 
     code = "LITERAL_MACRO_INVALID"
-
-
-class MacroOutputTooLarge(RequestError):
-    """The macros of a text insert more than any profile may hold."""
-
-    code = "MACRO_OUTPUT_TOO_LARGE"
-    status = 413
-
-    def __init__(self) -> None:
-        super().__init__(
-            f"the macros of a text insert over {TAVERN_MACRO_OUTPUT_UNITS} characters; look for a long variable "
-            "that is inserted often",
-            details={"limit": TAVERN_MACRO_OUTPUT_UNITS},
-        )
 
 
 @attrs.frozen
@@ -104,20 +91,15 @@ def settled(text: str) -> str:
 
 
 def _one_pass(text: str, context: MacroContext, store: dict[str, str], draw: Draw) -> str:
-    room = TAVERN_MACRO_OUTPUT_UNITS
+    room, stored = OutputRoom(), OutputRoom()
 
     def value(match: re.Match[str]) -> str:
-        nonlocal room
         inserted = _value(trim(match[1]), context, store, draw)
-        room -= len(inserted)
-        if room < 0:
-            raise MacroOutputTooLarge
+        room.take(len(inserted))
         return inserted
 
-    closed = closed_part(text, "}}")
-    expanded = _MACRO.sub(value, closed) + text[len(closed) :]
-    if sum(map(len, store.values())) > TAVERN_MACRO_OUTPUT_UNITS:
-        raise MacroOutputTooLarge
+    expanded = _MACRO.sub(value, text)
+    stored.take(sum(map(len, store.values())))
     return expanded
 
 

@@ -11,6 +11,7 @@ import attrs
 
 from tapster.engine.ecma import WHITE_SPACE, utf16_length
 from tapster.engine.limits import ST_MACRO_MAX_SCOPES
+from tapster.engine.text.macro_output import OutputRoom
 from tapster.engine.text.string_hash import string_hash
 
 from .context import Draw, Expansion, MacroContext
@@ -37,6 +38,7 @@ class Run:
         self.local: VariableStore = outer.local if outer else VariableStore(context.variables)
         self.globals: VariableStore = outer.globals if outer else VariableStore(context.global_variables)
         self.draws: list[Draw] = outer.draws if outer else []
+        self.room: OutputRoom = outer.room if outer else OutputRoom()
         self.original_used = False
         self.lazy_offset: int | None = None
         self.depth = 0
@@ -111,7 +113,9 @@ class Run:
 
     def finish(self, value: str) -> str:
         process = self.context.post_process
-        return process(value) if process is not None else value
+        text = process(value) if process is not None else value
+        self.room.take(len(text))
+        return text
 
     def argument(self, argument: Argument) -> tuple[str, str]:
         """An argument's value as written and with the blanks of its own text around it removed."""
@@ -238,6 +242,9 @@ def expand(text: str, context: MacroContext) -> Expansion:
     """A text with its macros expanded as SillyTavern does.
 
     Inserted text is not expanded again. Variables are given back as new values; the context is not changed.
+    Raises:
+        MacroOutputTooLarge: a few bytes of macros would fill the memory.
+
     Source: vectors/README "st_macros".
     """
     run = Run(text, context)
