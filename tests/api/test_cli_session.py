@@ -84,3 +84,32 @@ def test_a_turn_is_recorded_shown_and_verified(cli: Cli) -> None:
 @pytest.mark.parametrize("arguments", [("session", "show", "none"), ("trace", "show", "none", "none")])
 def test_what_does_not_exist(cli: Cli, arguments: tuple[str, ...]) -> None:
     assert "Error:" in cli.run(*arguments, code=1)
+
+
+def test_settings_say_how_a_session_activates_its_books(cli: Cli) -> None:
+    bound(cli)
+    shown = cli.run("session", "set", "s").replace('"', "")
+    assert "mode: sillytavern" in shown
+    assert "depth: 2" in shown
+    words = (
+        "--mode",
+        "sillytavern",
+        "--quirks",
+        "exact",
+        "--card-scripts",
+        "--scan",
+        "depth=9",
+        "--scan",
+        "recursive=true",
+    )
+    after = cli.run("session", "set", "s", *words).replace('"', "")
+    for line in ("quirks: exact", "cardScripts: true", "depth: 9", "recursive: true"):
+        assert line in after
+    assert cli.run("session", "set", "s").replace('"', "") == after
+    assert "Error:" in cli.run("session", "set", "s", "--scan", "depth=many", code=1)
+    assert "Error:" in cli.run("session", "set", "gone", "--mode", "tavern", code=1)
+    reasons = {item["reason"] for item in cli.json("session", "preview", "s", "--draft", "the bell")["entries"]}
+    assert "primary_key" in reasons
+    cli.run("session", "set", "s", "--mode", "tavern")
+    reasons = {item["reason"] for item in cli.json("session", "preview", "s", "--draft", "the bell")["entries"]}
+    assert "primary-key-match" in reasons

@@ -91,6 +91,10 @@ class SessionsPort:
             },
         }
 
+    async def settings(self, session_id: str, patch: Json | None = None) -> Json:
+        """How a session activates its world books, after a change if a patch is given."""
+        return (await self.tapster.activation_settings(session_id, patch)).to_json()
+
     async def send(self, session_id: str, text: str, *, mode: Literal["followup", "steer", "send"]) -> Json:
         """Queue a message; durable when answered."""
         handle = await self.tapster.open_session(session_id)

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import attrs
 import platformdirs
 
+from tapster.engine.activation import ACTIVATION_MODES, ActivationMode
 from tapster.engine.errors import RequestError
 
 Origin = Literal["default", "file", "environment", "flag"]
@@ -84,6 +85,11 @@ class Config:
     idle_s: float = _setting(
         "sessions.idle_s", "TAPSTER_SESSION_IDLE_S", "Seconds without messages after which a session is put to sleep.",
         default=900.0,
+    )  # fmt: skip
+    session_mode: ActivationMode = _setting(
+        "sessions.mode", "TAPSTER_SESSION_MODE",
+        "How new sessions activate world books: sillytavern, or tavern as the contract has it.",
+        default="sillytavern",
     )  # fmt: skip
     max_live_sessions: int = _setting(
         "sessions.max_live", "TAPSTER_MAX_LIVE_SESSIONS", "Sessions awake at once; more are refused for a moment.",
@@ -196,13 +202,19 @@ def _convert(field: attrs.Attribute[Any], value: object, origin: Origin) -> obje
             items = value if isinstance(value, list | tuple) else str(value).split(",")
             return tuple(str(item).strip() for item in items if str(item).strip())
         case "StoreEngine":
-            if value not in get_args(StoreEngine):
-                raise ConfigError(f"{label} is {value!r}; it takes {' or '.join(get_args(StoreEngine))}")
-            return value
+            return _one_of(value, get_args(StoreEngine), label)
+        case "ActivationMode":
+            return _one_of(value, ACTIVATION_MODES, label)
         case _ if field.name == "provider_url":
             return _address(str(value), label)
         case _:
             return str(value)
+
+
+def _one_of(value: object, words: tuple[str, ...], label: str) -> object:
+    if value not in words:
+        raise ConfigError(f"{label} is {value!r}; it takes {' or '.join(words)}")
+    return value
 
 
 def _boolean(value: object, label: str) -> bool:

@@ -208,6 +208,13 @@ class Sessions(Protocol):
     async def get(self, session_id: str) -> Json:
         """One session with its messages; reading wakes nobody."""
 
+    async def settings(self, session_id: str, patch: Json | None = None) -> Json:
+        """How a session activates its world books, after a change if a patch is given.
+
+        Raises:
+            RequestError: a member of the patch doesn't fit; nothing was written.
+        """
+
     async def send(self, session_id: str, text: str, *, mode: Literal["followup", "steer", "send"]) -> Json:
         """Queue a message; durable when answered."""
 

@@ -45,6 +45,7 @@ def tapster_config(config: Config) -> TapsterConfig:
         store_config(config),
         provider,
         config.model,
+        session_mode=config.session_mode,
         max_live_sessions=config.max_live_sessions,
         idle_s=config.idle_s or None,
     )

@@ -60,7 +60,8 @@ async def run_demo(config: Config) -> None:
             served = attrs.evolve(served, data_dir=Path(folder), token=None)
             async with open_running(served) as running:
                 await _play(running, stand_in)
-    say(f"The demo took {trio.current_time() - started:.1f} s. `tapster serve` opens the page for a library of your own.")
+    say(f"The demo took {trio.current_time() - started:.1f} s.")
+    say("Next: `make serve` (or `tapster serve`) opens the page for a library of your own.")
 
 
 @asynccontextmanager
@@ -78,7 +79,7 @@ async def _play(running: Running, stand_in: ModelServer | None) -> None:
     tapster = running.tapster
     heading("Import the sample library")
     bound = await _import(tapster)
-    handle = await tapster.create_session(SESSION)
+    handle = await tapster.create_session(SESSION, mode="tavern")
     await tapster.select(SESSION, bound)
     say(f"Session {SESSION!r} is open; page and API at {running.server.urls[0]}/")
     for number, text in enumerate(TURNS, 1):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import click
 
 from tapster.api.page.shown import messages_of
-from tapster.engine.ecma import Json, stringify
+from tapster.engine.activation import ACTIVATION_MODES
+from tapster.engine.ecma import Json, parse_json, stringify
+from tapster.engine.errors import FormatError
 
 from .client import CONTRACT, OWN, Api, run, segment
 from .offline import describe_profile
@@ -90,6 +92,44 @@ def bind(
 
     run(context, work)
     write_text(f"session {identity} is bound; later requests use it")
+
+
+@command.command("set")
+@click.argument("identity")
+@click.option("--mode", type=click.Choice(ACTIVATION_MODES), help="How world books are activated.")
+@click.option("--quirks", type=click.Choice(["repaired", "exact"]), help="Of mode sillytavern: keep its plain defects?")
+@click.option("--card-scripts/--no-card-scripts", default=None, help="Whether regex scripts of the card may run.")
+@click.option("--scan", "scan", multiple=True, metavar="NAME=VALUE", help="A scan setting, such as depth=4.")
+@click.pass_context
+def set_(
+    context: click.Context,
+    identity: str,
+    mode: str | None,
+    quirks: str | None,
+    card_scripts: bool | None,
+    scan: tuple[str, ...],
+) -> None:
+    """Change how a session activates its world books, and show it; without options it is only shown."""
+    given: dict[str, Json] = {"mode": mode, "quirks": quirks, "cardScripts": card_scripts}
+    patch = {name: value for name, value in given.items() if value is not None}
+    if scan:
+        patch["scan"] = dict(_scan_setting(item) for item in scan)
+    path = f"{OWN}/sessions/{segment(identity)}/settings"
+    result: Json = run(context, lambda api: api.call("POST", path, patch))
+    settings = result["settings"]
+    for name, value in {**settings, **settings["scan"]}.items():
+        if name != "scan":
+            write_text(f"{name}: {stringify(value)}")
+
+
+def _scan_setting(item: str) -> tuple[str, Json]:
+    name, equals, value = item.partition("=")
+    if not equals:
+        raise click.BadParameter(f"{item} must be NAME=VALUE", param_hint="--scan")
+    try:
+        return name, parse_json(value)
+    except FormatError:
+        return name, value
 
 
 @command.command("preview")

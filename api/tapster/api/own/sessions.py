@@ -33,6 +33,23 @@ async def create_session(call: OwnCall) -> Answer:
     return Answer({"session": await call.tapster.sessions.create(given)}, 201)
 
 
+@own_route(ROUTES, "GET", "/sessions/:sessionId/settings", "How a session activates its world books", "sessions")
+async def get_settings(call: OwnCall) -> Answer:
+    return Answer({"settings": await call.tapster.sessions.settings(call.ids[0])})
+
+
+@own_route(
+    ROUTES,
+    "POST",
+    "/sessions/:sessionId/settings",
+    "Change that: `{mode?, quirks?, cardScripts?, scan?}`; what is left out stays",
+    "sessions",
+    limit=LIMIT,
+)
+async def set_settings(call: OwnCall) -> Answer:
+    return Answer({"settings": await call.tapster.sessions.settings(call.ids[0], dict(call.body))})
+
+
 @own_route(ROUTES, "GET", "/sessions/:sessionId", "A session with its messages", "sessions")
 async def get_session(call: OwnCall) -> Answer:
     return Answer({"session": await call.tapster.sessions.get(call.ids[0])})

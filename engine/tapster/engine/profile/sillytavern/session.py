@@ -20,6 +20,7 @@ from tapster.engine.activation.sillytavern import (
     ScanMessage,
     ScanPorts,
     ScanResult,
+    ScanVariables,
     macro_port,
     scan_books,
 )
@@ -115,6 +116,11 @@ class SessionResult:
     result: ScanResult
     macros: MacroSession
     over_budget: tuple[str, ...]
+
+    @property
+    def variables(self) -> ScanVariables:
+        """The variables as the scan and the scripts after it left them."""
+        return ScanVariables(self.macros.context.variables, self.macros.context.global_variables)
 
 
 def scan_session(scan: SessionScan, ports: SessionPorts) -> SessionResult:
