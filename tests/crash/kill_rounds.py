@@ -26,6 +26,8 @@ OWN = "/tapster/api/v1"
 CONTRACT = "/pmp-dsh-tavern/api"
 SESSIONS = ("ship", "harbour", "tower:1")
 LONGEST_S = 0.3
+KEEP_TRACES = {"TAPSTER_TRACE_RECORDS": "1000000", "TAPSTER_TRACE_BYTES": "1000000000"}
+"""So that a record that is gone was lost, not dropped."""
 
 
 @attrs.define
@@ -198,6 +200,8 @@ async def kill_rounds(
     ledger = Ledger()
     async with open_model_server() as model:
         environment = {"TAPSTER_STORE": engine, "TAPSTER_PROVIDER_URL": model.url, "TAPSTER_MODEL": "stand-in"}
+        if engine == "sqlite":
+            environment |= KEEP_TRACES
         for number in range(rounds + 1):
             begun = trio.current_time()
             async with open_serve_process(folder, **environment) as server:
@@ -210,8 +214,6 @@ async def kill_rounds(
                     for session in SESSIONS:
                         answer = await server.client.post(f"{OWN}/sessions", json={"id": session})
                         assert answer.status_code == 201, answer.text
-                ledger.messages.clear()
-                ledger.records.clear()
                 if number < rounds:
                     await Burst(server, ledger, number).run(server, rng.uniform(0, LONGEST_S))
     return ledger
