@@ -62,7 +62,12 @@ class Capture:
         return self._step(RequestStarting())
 
     def begin(
-        self, turn: int, step_number: int, official: OfficialAssembly | None, assembled: Assembled | None
+        self,
+        turn: int,
+        step_number: int,
+        official: OfficialAssembly | None,
+        assembled: Assembled | None,
+        parameters: Json = None,
     ) -> Written:
         """End of ``agent/request``: the record of this attempt is made and written."""
         capture_id, attempt = self._ids.uuid(), self._next_attempt(turn, step_number)
@@ -79,6 +84,7 @@ class Capture:
                     "rolls": {"seed": assembled.seed, "draws": assembled.draws},
                     "activationRules": dict(assembled.rules),
                     **({} if assembled.strategy is None else {"strategy": dict(assembled.strategy)}),
+                    **({} if parameters is None else {"parameters": parameters}),
                 },
             )
         return self._step(event)

@@ -102,11 +102,16 @@ class BeginRequest:
 
 @attrs.frozen
 class RequestPrepared:
-    """The end of ``agent/request``: the capture begins."""
+    """The end of ``agent/request``: the capture begins.
+
+    Attributes:
+        parameters: the preset's sampling values, what applies of them, and what was withdrawn; None without any.
+    """
 
     turn: int
     step: int
     assembly: OfficialAssembly | None
+    parameters: Json = None
 
 
 @attrs.frozen
