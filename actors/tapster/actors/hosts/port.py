@@ -114,15 +114,35 @@ class SessionLog(Protocol):
             StoreError: a gap, other content under a stored seq (``LOG_DIVERGED``), or the disk failed.
         """
 
-    async def read(self, session_id: str, since: int = 0) -> LoggedSession:
-        """The header and the events from seq ``since`` on.
+    async def read(self, session_id: str, since: int = 0, limit: int | None = None) -> LoggedSession:
+        """The header and the events from seq ``since`` on, at most ``limit``; the cost is of those alone.
 
         Raises:
             SessionNotFound: no such session.
         """
 
+    async def page(self, session_id: str, before: int | None, limit: int) -> Page:
+        """As ``HostSession.page``; the cost is of the page alone.
+
+        Raises:
+            SessionNotFound: no such session.
+            RequestError: ``INVALID_LIMIT``.
+        """
+
     async def headers(self) -> tuple[SessionHeader, ...]:
         """The headers of all sessions, newest first."""
+
+
+def page_bounds(length: int, before: int | None, limit: int) -> tuple[int, int]:
+    """First seq and end of the ``limit`` events before seq ``before``, or of the newest, in a log of a length.
+
+    Raises:
+        RequestError: ``INVALID_LIMIT``.
+    """
+    if limit < 1:
+        raise RequestError("a page has at least one event", code="INVALID_LIMIT")
+    end = length if before is None else max(0, min(before, length))
+    return max(0, end - limit), end
 
 
 @final
@@ -160,11 +180,18 @@ class MemorySessionLog:
         stored.extend(check_contiguous(fresh, len(stored)))
         self.appends += 1
 
-    async def read(self, session_id: str, since: int = 0) -> LoggedSession:
+    async def read(self, session_id: str, since: int = 0, limit: int | None = None) -> LoggedSession:
         """As ``SessionLog.read``."""
         await trio.lowlevel.checkpoint()
         header, stored = self._find(session_id)
-        return LoggedSession(header, tuple(stored[since:]))
+        return LoggedSession(header, tuple(stored[since : None if limit is None else since + limit]))
+
+    async def page(self, session_id: str, before: int | None, limit: int) -> Page:
+        """As ``SessionLog.page``."""
+        await trio.lowlevel.checkpoint()
+        _, stored = self._find(session_id)
+        first, end = page_bounds(len(stored), before, limit)
+        return Page(tuple(stored[first:end]), first > 0)
 
     async def headers(self) -> tuple[SessionHeader, ...]:
         """As ``SessionLog.headers``."""

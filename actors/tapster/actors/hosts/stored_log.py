@@ -18,23 +18,39 @@ from tapster.actors.store import (
 from tapster.engine.ecma import Json, stringify
 from tapster.engine.projection import Event, LoggedSession, SessionHeader
 
-from .port import SessionExists, SessionNotFound
+from .port import Page, SessionExists, SessionNotFound, page_bounds
 
 
 @final
 @attrs.frozen
 class BeginLog:
-    """A new log with its first events, all or nothing; its answer is the next seq."""
+    """A new log with its first events, all or nothing; its answer is the next seq.
+
+    What a fork shares with its parent is copied inside the store, not written anew.
+    """
 
     key: SessionKey
-    header: Json
-    events: tuple[Json, ...]
+    header: SessionHeader
+    events: tuple[Event, ...]
     now: int
 
     def apply(self, tables: Tables) -> int:
         """Create the log and fill it."""
-        head = tables.sessions.create(self.key, self.header, now=self.now)
-        return tables.sessions.append(self.key, 0, self.events, now=self.now) if self.events else head.next_seq
+        head = tables.sessions.create(self.key, self.header.to_json(), now=self.now)
+        copied = self._copy_of_parent(tables)
+        rest = [event.to_json() for event in self.events[copied:]]
+        return tables.sessions.append(self.key, copied, rest, now=self.now) if rest else max(head.next_seq, copied)
+
+    def _copy_of_parent(self, tables: Tables) -> int:
+        """Copy the seed from the parent's log, if that still ends as the seed does; how many events."""
+        length = self.header.seed_length
+        if not self.header.is_seeded or self.header.parent_session is None or not 0 < length <= len(self.events):
+            return 0
+        parent = SessionKey(self.key.host, self.header.parent_session)
+        last = tables.sessions.read(parent, length - 1, 1)
+        if not last or stringify(last[0]) != stringify(self.events[length - 1].to_json()):
+            return 0
+        return tables.sessions.copy_events(parent, self.key, length - 1, now=self.now)
 
     def repeat(self, tables: Tables) -> int:
         """Begin it again; a log has no second beginning."""
@@ -85,9 +101,8 @@ class StoredSessionLog:
 
     async def create(self, header: SessionHeader, events: Sequence[Event]) -> None:
         """As ``SessionLog.create``."""
-        lines = tuple(event.to_json() for event in events)
         try:
-            await self.store.write(BeginLog(self._key(header.id), header.to_json(), lines, self.store.now_ms))
+            await self.store.write(BeginLog(self._key(header.id), header, tuple(events), self.store.now_ms))
         except SessionLogExists:
             raise SessionExists(header.id) from None
 
@@ -101,15 +116,29 @@ class StoredSessionLog:
         except SessionLogMissing:
             raise SessionNotFound(session_id) from None
 
-    async def read(self, session_id: str, since: int = 0) -> LoggedSession:
+    async def read(self, session_id: str, since: int = 0, limit: int | None = None) -> LoggedSession:
         """As ``SessionLog.read``."""
         key = self._key(session_id)
         head, lines = await self.store.read(
-            lambda tables: (tables.sessions.head(key), tables.sessions.read(key, since))
+            lambda tables: (tables.sessions.head(key), tables.sessions.read(key, since, limit))
         )
         if head is None:
             raise SessionNotFound(session_id)
         return LoggedSession(SessionHeader.from_json(head.header), tuple(Event.from_json(line) for line in lines))
+
+    async def page(self, session_id: str, before: int | None, limit: int) -> Page:
+        """As ``SessionLog.page``."""
+        key = self._key(session_id)
+
+        def one_view(tables: Tables) -> Page:
+            head = tables.sessions.head(key)
+            if head is None:
+                raise SessionNotFound(session_id)
+            first, end = page_bounds(head.next_seq, before, limit)
+            lines = tables.sessions.read(key, first, end - first)
+            return Page(tuple(Event.from_json(line) for line in lines), first > 0)
+
+        return await self.store.read(one_view)
 
     async def headers(self) -> tuple[SessionHeader, ...]:
         """As ``SessionLog.headers``."""

@@ -226,7 +226,7 @@ class EmbeddedHost:
             SessionNotFound: no such parent.
             TapsterError: its start failed; nothing of it was stored.
         """
-        parent = (await self._log.read(parent_id)).header
+        parent = (await self._log.read(parent_id, limit=0)).header
         header = attrs.evolve(
             self._header(session_id or self.parts.ids.uuid(), cwd=parent.cwd),
             parent_session=parent_id,
@@ -289,7 +289,7 @@ class EmbeddedHost:
 
     async def _check_free(self, session_id: str) -> None:
         try:
-            await self._log.read(session_id, since=1 << 52)
+            await self._log.read(session_id, limit=0)
         except SessionNotFound:
             return
         raise SessionExists(session_id)

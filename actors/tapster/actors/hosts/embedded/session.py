@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Final, final
 import attrs
 import trio
 
-from tapster.actors.hosts.port import HostError, Inspection, Page, SessionLog
+from tapster.actors.hosts.port import HostError, Inspection, Page, SessionLog, page_bounds
 from tapster.actors.providers import CallConfig, PreparedCall, Providers
-from tapster.engine.errors import RequestError
 from tapster.engine.policy import SandboxMode
-from tapster.engine.projection import Event, LoggedSession, SessionHeader, closers
+from tapster.engine.projection import Event, SessionHeader, closers
 from tapster.runtime import ActorGone
 
 from .history import LiveLog
@@ -86,7 +85,9 @@ class EmbeddedSession:
     async def header(self) -> SessionHeader:
         """As ``HostSession.header``."""
         agent = self._agent()
-        return (await self._stored()).header if agent is None else await agent.session.header()
+        if agent is not None:
+            return await agent.session.header()
+        return (await self._store.read(self.session_id, limit=0)).header
 
     async def own_events(self, since: int = 0) -> Sequence[Event]:
         """As ``HostSession.own_events``."""
@@ -100,8 +101,9 @@ class EmbeddedSession:
         agent = self._agent()
         if agent is not None:
             return await agent.session.inspect(through)
-        stored = await self._stored()
-        events = (*stored.events, *closers(stored.events))
+        stored = await self._store.read(self.session_id, limit=None if through is None else through + 1)
+        is_whole = through is None or len(stored.events) <= through
+        events = (*stored.events, *closers(stored.events)) if is_whole else stored.events
         return Inspection(stored.header.to_json(), _through(events, through))
 
     async def page(self, before: int | None = None, limit: int = 200) -> Page:
@@ -109,7 +111,7 @@ class EmbeddedSession:
         agent = self._agent()
         if agent is not None:
             return await agent.session.page(before, limit)
-        return page_of((await self._stored()).events, before, limit)
+        return await self._store.page(self.session_id, before, limit)
 
     async def resolve_call_config(self, config: CallConfig) -> PreparedCall:
         """As ``HostSession.resolve_call_config``."""
@@ -126,9 +128,6 @@ class EmbeddedSession:
             raise HostError(f"session {self.session_id!r} isn't open", code="SESSION_NOT_LIVE")
         await agent.session.set_sandbox(mode)
 
-    async def _stored(self) -> LoggedSession:
-        return await self._store.read(self.session_id)
-
 
 def page_of(events: Sequence[Event], before: int | None, limit: int) -> Page:
     """The ``limit`` events before seq ``before``, or the newest.
@@ -136,11 +135,8 @@ def page_of(events: Sequence[Event], before: int | None, limit: int) -> Page:
     Raises:
         RequestError: ``INVALID_LIMIT``.
     """
-    if limit < 1:
-        raise RequestError("a page has at least one event", code="INVALID_LIMIT")
-    end = len(events) if before is None else max(0, min(before, len(events)))
-    start = max(0, end - limit)
-    return Page(tuple(events[start:end]), start > 0)
+    first, end = page_bounds(len(events), before, limit)
+    return Page(tuple(events[first:end]), first > 0)
 
 
 async def resolve(providers: Providers, config: CallConfig) -> PreparedCall:
