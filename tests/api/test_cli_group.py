@@ -62,7 +62,7 @@ def test_completion_scripts(cli: Cli, shell: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash on this machine")
-@pytest.mark.parametrize(("typed", "wanted"), [("exp", "explain"), ("library ex", "export"), ("trace ver", "verify")])
+@pytest.mark.parametrize(("typed", "wanted"), [("expl", "explain"), ("library ex", "export"), ("trace ver", "verify")])
 def test_completion_works_in_a_real_bash(cli: Cli, tmp_path: Path, typed: str, wanted: str) -> None:
     script = tmp_path / "tapster.bash"
     script.write_text(cli.run("completion", "bash"), encoding="utf-8")

@@ -41,7 +41,7 @@ def test_a_bad_file_is_refused_whole_and_stops_nothing(cli: Cli, tmp_path: Path)
 
 
 def test_nothing_to_import_is_wrong_use(cli: Cli) -> None:
-    assert "Missing argument" in cli.run("import", code=2)
+    assert "PATHS" in cli.run("import", code=2)
 
 
 def test_an_empty_library_says_what_fills_it(cli: Cli) -> None:
