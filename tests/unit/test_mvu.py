@@ -26,6 +26,8 @@ def code(text: str, variables: Any = BASE) -> str:
     [
         ("'a, b'", "a, b"), ("`x'y`", "x'y"), ("{a: [1, 'b'],}", {"a": [1, "b"]}),
         ("1 + 2 * (3 - 1)", 5), ("-7/2", -3.5),
+        ("50%", "50%"), ("2**3", "2**3"), ("- -", "- -"), ("2024-01-01", "2024-01-01"), ("007", 7), ("10-3", 7),
+        ("0b11", "0b11"), ("0o17", 15), ("1_000", "1_000"), ("/* why */ 5", 5), ("5 // why", 5), ("1e", "1e"),
         ("0x10", 16), ("plain text", "plain text"), ("null", None), ("true", True), ("'it\\'s'", "it's"), ("+.5", 0.5),
     ],
 )  # fmt: skip
@@ -41,6 +43,8 @@ def test_argument_forms(text: str, value: object) -> None:
         ("_.move('a', 'b')", "MVU_UNSUPPORTED"), ("_.set('hp', " + "9" * 400 + ")", "MVU_JSON"),
         ("<JSONPatch>[{\"op\":\"add\",\"path\":\"\",\"value\":1}]</JSONPatch>", "MVU_UNSUPPORTED"),
         ("<JSONPatch>[{\"op\":\"move\",\"from\":\"/npc\",\"path\":\"/npc/x\"}]</JSONPatch>", "MVU_PATH"),
+        ("_.set('hp', .inf)", "MVU_JSON"), ("_.set('hp', [NaN])", "MVU_JSON"), ("_.set('hp', 1e400)", "MVU_JSON"),
+        ("_.set('hp', " + "[" * 3000 + "]" * 3000 + ")", "MVU_LIMIT"), ("_.set('hp', {__proto__: 1})", "MVU_PATH"),
         ("<JSONPatch>[", "MVU_PARSE"), ("_.add('hp',1);" * 1001, "MVU_LIMIT"),
     ],
 )  # fmt: skip
@@ -71,7 +75,14 @@ def test_yaml_of_the_core_schema_only() -> None:
     assert parse_core_yaml("a: 012\nb: yes\nc: 2024-01-01\nd: [~, 'x']\ne: |\n  t") == {
         "a": 12, "b": "yes", "c": "2024-01-01", "d": [None, "x"], "e": "t",
     }  # fmt: skip
-    for bad in ("a: 1\na: 2", "a: &x 1\nb: *x", "a: !!str 1", "{a: 1", "a: [1\nb"):
+    assert parse_core_yaml("a: 0b1\nb: 0x1F\nc: 0o17\nd: 1_000\ne: -.5\nf: .5e1\n<<: {g: 1}") == {
+        "a": "0b1", "b": 31, "c": 15, "d": "1_000", "e": -0.5, "f": 5, "<<": {"g": 1},
+    }  # fmt: skip
+    assert parse_core_yaml('{"a": [1, {"b": null}]}') == parse_core_yaml("{a: [1, {b: ~}]}")
+    for bad in (
+        "a: 1\na: 2", '{"a": 1, "a": 2}', "a: &x 1\nb: *x", "a: !!str 1", "!!map {a: 1}", "{a: 1", "a: [1\nb",
+        "a: .inf", "a: 1\n---\nb: 2", "? [a]\n: 1", 'a: "\\U00110000"', "a: " + "[" * 3000 + "]" * 3000, "[" * 3000,
+    ):  # fmt: skip
         with pytest.raises(mvu.MvuError):
             parse_core_yaml(bad)
 
@@ -122,3 +133,37 @@ def test_which_reply_counts() -> None:
     assert mvu.counted_reply(replies, turn_completed=False) is None
     history = mvu.open_history({"stat_data": {"hp": 1}})
     assert history.with_reply(reply(3, "_.set('hp', 2)", inherited=True)) is history
+
+
+def test_templates_lie_under_what_is_inserted() -> None:
+    meta = {
+        "$meta": {"extensible": True, "template": {"level": 1, "gear": {"hat": "none"}}},
+        "fox": {"level": 9, "gear": {"hat": "old"}},
+    }
+    start = {"stat_data": {"npc": meta}}
+    found = mvu.apply_update(start, "_.insert('npc', 'fox', {gear: {hat: 'red'}}); _.insert('npc', {owl: {level: 2}})")
+    assert found["stat_data"]["npc"] == {
+        "fox": {"level": 1, "gear": {"hat": "red"}},
+        "owl": {"level": 2, "gear": {"hat": "none"}},
+    }
+    listed = {
+        "$arrayMeta": True,
+        "$meta": {"extensible": True, "template": [{"n": 1}, 2], "concatTemplateArray": False},
+    }
+    found = mvu.apply_update({"stat_data": {"bag": [listed]}}, "_.insert('bag', [{m: 3}])")
+    assert found["stat_data"]["bag"] == [[{"n": 1, "m": 3}, 2]]
+
+
+def test_a_thousand_commands_on_a_large_state_share_what_they_do_not_touch() -> None:
+    rooms = {
+        f"room{index}": {"lamps": {f"lamp{lamp}": [lamp, {"lit": False}] for lamp in range(20)}} for index in range(200)
+    }
+    variables = mvu.normalize_variables({"stat_data": rooms})
+    found = mvu.apply_update(
+        variables, "".join(f"_.set('room{index}.lamps.lamp3[1].lit', true);" for index in range(50))
+    )
+    delta = found["delta_data"]["room49.lamps.lamp3.1.lit"]
+    assert delta["after"]["room60"] is delta["before"]["room60"]
+    assert delta["before"]["room49"]["lamps"]["lamp3"] == [3, {"lit": False}]
+    assert sum(room["lamps"]["lamp3"][1]["lit"] for room in found["stat_data"].values()) == 50
+    assert not any(room["lamps"]["lamp3"][1]["lit"] for room in variables["stat_data"].values())

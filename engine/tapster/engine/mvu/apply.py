@@ -4,7 +4,7 @@ Source: spec/text_and_mvu C5.
 """
 
 from collections.abc import Mapping
-from copy import deepcopy
+from copy import copy, deepcopy
 from typing import Any, TypeAlias
 
 import attrs
@@ -42,19 +42,19 @@ def apply_update(variables: Json, text: str, *, declared: SchemaCheck | None = N
     delta: dict[str, Json] = {}
     for index, command in enumerate(commands):
         try:
-            changed = _Change(deepcopy(stat_data), schema, loose=declared is not None).run(command)
+            changed = _Change(stat_data, schema, loose=declared is not None).run(command)
             if declared is not None:
                 changed = declared(changed)
-            else:
-                validate(_without_marks(changed), schema)
+            cleaned, derived = derive_schema(changed, schema, settled=stat_data)
+            if declared is None:
+                validate(cleaned, schema, settled=stat_data)
         except MvuError as error:
             if error.code not in SKIPPED_CODES:
                 raise
             diagnostics.append({"command": index, "code": error.code})
             continue
-        cleaned, schema = derive_schema(changed, schema)
         delta = {".".join(command.path): {"before": stat_data, "after": cleaned}}
-        stat_data = cleaned
+        stat_data, schema = cleaned, derived
     check_value(stat_data)
     return {
         **current,
@@ -66,21 +66,29 @@ def apply_update(variables: Json, text: str, *, declared: SchemaCheck | None = N
     }
 
 
-def _without_marks(value: Json) -> Json:
-    return derive_schema(value)[0]
-
-
 @attrs.define(eq=False)
 class _Change:
-    """One command on a private copy of ``stat_data``."""
+    """One command on ``stat_data``: what it changes is copied first, all else is shared with the state before."""
 
     data: Json
     schema: Json
     loose: bool
 
     def run(self, command: Command) -> Json:
+        """The state after the command; the one given stays as it is."""
         getattr(self, f"_{command.op}")(command)
         return self.data
+
+    def _own(self, path: tuple[str, ...]) -> None:
+        """Make copies of the containers along a path."""
+        self.data = at = copy(self.data)
+        for part in path:
+            key: str | int | None = part if isinstance(at, dict) else None
+            if isinstance(at, list):
+                key = array_index(part, len(at))
+            if key is None or (isinstance(at, dict) and key not in at):
+                return
+            at[key] = at = copy(at[key])
 
     def _container(self, path: tuple[str, ...]) -> Json:
         try:
@@ -106,6 +114,7 @@ class _Change:
 
     def _set(self, command: Command) -> None:
         path = command.path
+        self._own(path)
         if self.loose and path:
             self._make_parents(path)
         old = self._existing(path)
@@ -131,6 +140,7 @@ class _Change:
             at.setdefault(path[-1], None)
 
     def _add(self, command: Command) -> None:
+        self._own(command.path)
         old = self._existing(command.path)
         if not is_number(old) or not is_number(command.value):
             raise MvuError("MVU_UNSUPPORTED", f"only a number can be added to a number ({'.'.join(command.path)!r})")
@@ -138,6 +148,7 @@ class _Change:
 
     def _insert(self, command: Command) -> None:
         path = command.path
+        self._own(path)
         if self.loose and path:
             self._make_parents((*path, ""))
             at = self._container(path)
@@ -159,8 +170,10 @@ class _Change:
         elif isinstance(collection, dict) and isinstance(value, Mapping):
             for key, member in value.items():
                 old = collection.get(key)
-                merges = isinstance(old, Mapping) and isinstance(member, Mapping)
-                self._insert_member(path, collection, key, merge_deep(old, member) if merges else member)
+                if isinstance(old, Mapping) and isinstance(member, Mapping):
+                    collection[key] = merge_deep(old, member)
+                else:
+                    self._insert_member(path, collection, key, member)
         else:
             raise MvuError("MVU_SCHEMA", f"nothing can be inserted into {'.'.join(path)!r} without a key")
 
@@ -179,15 +192,13 @@ class _Change:
 
     def _insert_member(self, path: tuple[str, ...], collection: dict[str, Json], key: str, value: Json) -> None:
         check_key(key)
-        if key in collection:
-            collection[key] = value
-            return
-        if not self._extensible(path):
+        if key not in collection and not self._extensible(path):
             raise MvuError("MVU_SCHEMA", f"{'.'.join(path)!r} takes no further member like {key!r}")
         collection[key] = with_template(value, node_at(self.schema, path))
 
     def _delete(self, command: Command) -> None:
         path = command.path
+        self._own(path)
         if command.target is not ABSENT:
             path = (*path, self._target_key(path, command.target))
         if not path:
@@ -285,5 +296,6 @@ def with_template(value: Json, node: Mapping[str, Json]) -> Json:
             return value
         value = [value]
     if node.get("concatTemplateArray") is False:
-        return [*value, *template[len(value) :]]
+        merged = [merge_deep(under, over) for under, over in zip(template, value, strict=False)]
+        return [*merged, *value[len(template) :], *template[len(value) :]]
     return [*value, *template]

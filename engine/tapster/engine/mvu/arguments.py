@@ -14,6 +14,7 @@ from tapster.engine.errors import FormatError
 from tapster.engine.limits import MVU_ARITHMETIC_UNITS, MVU_JSON5_UNITS
 
 from .errors import MvuError
+from .values import check_value
 
 Json: TypeAlias = Any
 _QUOTES = "'\"`"
@@ -22,6 +23,10 @@ _SIMPLE_TEXT = re.compile(r"'([^'\\\n]*)'|\"([^\"\\\n]*)\"")
 _ARITHMETIC = re.compile(r"[0-9.eE+\-*/%()\s]+")
 _TOKEN = re.compile(r"\s*(?:((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(.))")
 _SCALAR_NO = re.compile(r"[\[\]{},&*!|>@%\"'`#]")
+_LEADING_ZERO = re.compile(r"(?<![0-9.])0[0-9]")
+_DECIMAL = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_INTEGER = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
+_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 
 def split_call(text: str, position: int) -> tuple[list[str], int]:
@@ -67,8 +72,14 @@ def parse_argument(text: str) -> Json:
     """One argument as a value.
 
     Raises:
-        MvuError: ``MVU_PARSE`` when it is none of the forms, ``MVU_JSON`` for a number that is not finite.
+        MvuError: ``MVU_PARSE`` when it is none of the forms; as ``check_value`` for what is no plain JSON.
     """
+    value = _parsed(text)
+    check_value(value)
+    return value
+
+
+def _parsed(text: str) -> Json:
     if text.startswith("`") and text.endswith("`") and len(text) > 1:
         return text[1:-1]
     simple = _SIMPLE_TEXT.fullmatch(text)
@@ -81,23 +92,22 @@ def parse_argument(text: str) -> Json:
     found, value = _parse_json5(text)
     if found:
         return value
-    if len(text) <= MVU_ARITHMETIC_UNITS and _ARITHMETIC.fullmatch(text):
-        return _Arithmetic(text).value()
+    if len(text) <= MVU_ARITHMETIC_UNITS and _ARITHMETIC.fullmatch(text) and not _LEADING_ZERO.search(text):
+        result = _Arithmetic(text).value()
+        if result is not None:
+            return result
     return plain_scalar(text)
 
 
 def _parse_json5(text: str) -> tuple[bool, Json]:
-    if text[:1] not in _QUOTES + "{[+-." and not text[:1].isdigit() and text not in ("Infinity", "NaN"):
+    if text[:1] not in _QUOTES + "{[+-./" and not text[:1].isdigit() and text not in ("Infinity", "NaN"):
         return False, None
     if len(text) > MVU_JSON5_UNITS:
         raise MvuError("MVU_LIMIT", f"a value that is no strict JSON is longer than {MVU_JSON5_UNITS} characters")
     try:
-        value = json5.loads(text, allow_duplicate_keys=True)
+        return True, json5.loads(text, allow_duplicate_keys=True)
     except (ValueError, RecursionError):
         return False, None
-    if isinstance(value, float) and not math.isfinite(value):
-        raise MvuError("MVU_JSON", f"{text} is not a finite number")
-    return True, value
 
 
 def plain_scalar(text: str) -> Json:
@@ -112,14 +122,26 @@ def plain_scalar(text: str) -> Json:
         return True
     if text in ("false", "False", "FALSE"):
         return False
-    number = to_number(text)
-    if number is not None:
-        if not math.isfinite(number):
-            raise MvuError("MVU_JSON", f"{text} is not a finite number")
-        return number
+    if _NOT_FINITE.fullmatch(text):
+        raise MvuError("MVU_JSON", f"{text} is not a finite number")
+    if _INTEGER.fullmatch(text):
+        return to_number(text)
+    if _DECIMAL.fullmatch(text):
+        return _finite(text)
     if _SCALAR_NO.match(text) or ": " in text or " #" in text or "\n" in text:
         raise MvuError("MVU_PARSE", f"{text[:80]!r} is not a value; quote it if it is meant as text")
     return text
+
+
+def _finite(text: str) -> Json:
+    number = to_number(text)
+    if number is None or not math.isfinite(number):
+        raise MvuError("MVU_JSON", f"{text[:80]} is not a finite number")
+    return number
+
+
+class _Malformed(Exception):
+    """A text out of the characters of arithmetic that is none, like ``50%``."""
 
 
 class _Arithmetic:
@@ -129,13 +151,16 @@ class _Arithmetic:
         self.tokens = [match[1] or match[2] for match in _TOKEN.finditer(text) if match[1] or trim(match[2])]
         self.position = 0
 
-    def value(self) -> float:
+    def value(self) -> float | None:
+        """The result, or None for a text that is no arithmetic after all."""
         try:
             result = self.sum()
         except (ZeroDivisionError, OverflowError, RecursionError):
             raise MvuError("MVU_JSON", "an arithmetic value is not a finite number") from None
+        except _Malformed:
+            return None
         if self.position < len(self.tokens):
-            raise MvuError("MVU_PARSE", "an arithmetic value has something behind its end")
+            return None
         if not math.isfinite(result):
             raise MvuError("MVU_JSON", "an arithmetic value is not a finite number")
         return int(result) if float(result).is_integer() and abs(result) < 2**53 else result
@@ -167,10 +192,10 @@ class _Arithmetic:
         if self.take("("):
             inner = self.sum()
             if not self.take(")"):
-                raise MvuError("MVU_PARSE", "a parenthesis of an arithmetic value is not closed")
+                raise _Malformed
             return inner
         token = self.tokens[self.position] if self.position < len(self.tokens) else ""
         if not token[:1].isdigit() and not token.startswith("."):
-            raise MvuError("MVU_PARSE", "an arithmetic value lacks a number")
+            raise _Malformed
         self.position += 1
         return float(token)

@@ -18,6 +18,7 @@ from tapster.engine.text.pairs import closed_part
 from .arguments import parse_argument, split_call
 from .errors import MvuError
 from .paths import parse_path, parse_pointer
+from .values import check_value
 
 Json: TypeAlias = Any
 Op = Literal["set", "add", "insert", "delete", "move"]
@@ -128,6 +129,7 @@ def _operation(operation: Json) -> Command:
     if "value" not in operation:
         raise MvuError("MVU_PARSE", f"the JSON patch operation {op!r} has no value")
     value = operation["value"]
+    check_value(value)
     if op in ("replace", "delta"):
         return Command("set" if op == "replace" else "add", path, value)
     if not path:

@@ -16,13 +16,31 @@ _COPIED = ("template", "strictSet", "strictTemplate", "concatTemplateArray")
 ANY: Mapping[str, Json] = {"type": "any"}
 
 
-def derive_schema(value: Json, previous: Json = None, *, recursive: bool = False) -> tuple[Json, dict[str, Json]]:
-    """A value without its marks, and its schema; what an earlier schema says stays in force."""
+def derive_schema(
+    value: Json, previous: Json = None, *, recursive: bool = False, settled: Json = None
+) -> tuple[Json, dict[str, Json]]:
+    """A value without its marks, and its schema; what an earlier schema says stays in force.
+
+    Args:
+        value: the value, with or without marks.
+        previous: the schema before.
+        recursive: whether something around it makes all within it extensible.
+        settled: the value that ``previous`` was derived from. Parts of it that are still in ``value`` as the same
+            objects are taken over as they are, so that a small change of a large value costs little.
+    """
+    if value is settled and _is_current(value, previous, recursive):
+        return value, previous
     if isinstance(value, Mapping):
-        return _object(value, _of_type(previous, "object"), recursive)
+        return _object(value, _of_type(previous, "object"), recursive, settled)
     if isinstance(value, list):
         return _array(value, _of_type(previous, "array"), recursive)
     return value, {"type": type_name(value)}
+
+
+def _is_current(value: Json, previous: Json, recursive: bool) -> bool:
+    """Whether deriving the schema of a settled container again would give the one it has."""
+    is_container = isinstance(value, dict | list) and isinstance(previous, dict)
+    return is_container and (not recursive or previous.get("recursiveExtensible") is True)
 
 
 def type_name(value: Json) -> str:
@@ -53,23 +71,26 @@ def _copied(meta: Mapping[str, Json], previous: Mapping[str, Json]) -> dict[str,
     return {key: meta.get(key, previous.get(key)) for key in _COPIED if key in meta or key in previous}
 
 
-def _object(value: Mapping[str, Json], previous: Mapping[str, Json], recursive: bool) -> tuple[Json, dict[str, Json]]:
+def _object(
+    value: Mapping[str, Json], previous: Mapping[str, Json], recursive: bool, settled: Json
+) -> tuple[Json, dict[str, Json]]:
     meta = value.get(META)
     meta = meta if isinstance(meta, Mapping) else {}
     extensible, own_recursive = _flags(meta, previous, recursive)
     listed = meta.get("required")
     listed = listed if isinstance(listed, list) else ()
     known: Mapping[str, Json] = previous.get("properties") or {}
+    members: Mapping[str, Json] = settled if isinstance(settled, Mapping) else {}
     clean: dict[str, Json] = {}
     properties: dict[str, Json] = {}
     for key, member in value.items():
         if key == META:
             continue
         before = known.get(key)
-        clean[key], node = derive_schema(member, before, recursive=own_recursive)
+        clean[key], node = derive_schema(member, before, recursive=own_recursive, settled=members.get(key))
         required = before.get("required") if isinstance(before, Mapping) else None
-        node["required"] = key in listed or (required if isinstance(required, bool) else not extensible)
-        properties[key] = node
+        is_required = key in listed or (required if isinstance(required, bool) else not extensible)
+        properties[key] = node if node.get("required") is is_required else {**node, "required": is_required}
     node = {"type": "object", "extensible": extensible, "recursiveExtensible": own_recursive, "properties": properties}
     return clean, node | _copied(meta, previous)
 
@@ -94,12 +115,20 @@ def _array(value: Sequence[Json], previous: Mapping[str, Json], recursive: bool)
     return clean, node | _copied(meta, previous)
 
 
-def validate(value: Json, node: Json, path: str = "stat_data") -> None:
+def validate(value: Json, node: Json, path: str = "stat_data", *, settled: Json = None) -> None:
     """Check a value against its schema.
+
+    Args:
+        value: the value, without marks.
+        node: the schema.
+        path: how the value is called in messages.
+        settled: the value that the schema was derived from; parts of it that are still there hold.
 
     Raises:
         MvuError: ``MVU_SCHEMA``.
     """
+    if value is settled and isinstance(value, dict | list):
+        return
     wanted = node.get("type", "any")
     if value is None or wanted == "any":
         return
@@ -108,9 +137,10 @@ def validate(value: Json, node: Json, path: str = "stat_data") -> None:
     if wanted != "object":
         return
     properties: Mapping[str, Json] = node.get("properties") or {}
+    members: Mapping[str, Json] = settled if isinstance(settled, Mapping) else {}
     for key, child in properties.items():
         if key in value:
-            validate(value[key], child, f"{path}.{key}")
+            validate(value[key], child, f"{path}.{key}", settled=members.get(key))
         elif child.get("required") is True:
             raise MvuError("MVU_SCHEMA", f"{path}.{key} is required")
     if node.get("extensible") is not True:
