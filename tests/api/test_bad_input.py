@@ -274,7 +274,7 @@ async def test_ids_of_nothing_are_refused(tmp_path: Path, identity: str) -> None
         assert bad.state() == before
 
 
-WRONG: tuple[Json, ...] = (None, True, -1, "", "\ud800", [[]], {"a": None}, "x" * 70_000)
+WRONG: tuple[Json, ...] = (None, -1, "", "\ud800", [[]], {"a": None})
 MEMBER = re.compile(r'"([a-z][A-Za-z]+)"')
 RIGHT: dict[str, Json] = {
     "name": "N",
@@ -289,6 +289,7 @@ RIGHT: dict[str, Json] = {
 def bodies_of(route: Route) -> Iterator[Json]:
     """Bodies with one member wrong, or all: of every member that the handler's own text names."""
     names = sorted(set(MEMBER.findall(inspect.getsource(route.handler))) | {"name", "id"})
+    yield dict.fromkeys(names, "x" * 70_000)
     for wrong in WRONG:
         yield dict.fromkeys(names, wrong)
         for name in names:
