@@ -22,6 +22,7 @@ from tapster.actors.store import (
 from tapster.actors.store.codec import iso_ms
 from tapster.actors.store.files.atomic import AtomicWriter
 from tapster.actors.store.files.selections import FilePorts, SelectionFile
+from tapster.engine.assembly.store import read_store
 from tapster.engine.policy import Selection, SelectionLimits
 from tapster.engine.trace import TraceBook
 from tests.actors.store.conftest import open_named
@@ -91,6 +92,19 @@ def test_documents_have_the_contracts_places(tmp_path: Path) -> None:
         assert (tmp_path / name).exists()
     strategies = json.loads((tmp_path / "assembly-presets.json").read_text())
     assert strategies == {"version": 1, "presets": {"a": {"name": "A"}}, "selections": {"s1": None}}
+
+
+@pytest.mark.parametrize(("collection", "section"), [("strategies", "presets"), ("strategy-selections", "selections")])
+def test_the_assemblers_file_has_every_section_from_the_first_write_on(
+    tmp_path: Path, collection: str, section: str
+) -> None:
+    engine = open_named("files", tmp_path)
+    do(engine, PutDocument(DocumentKey(collection, "a"), None, NOW))
+    engine.close()
+    found = json.loads((tmp_path / "assembly-presets.json").read_text())
+    assert found == {"version": 1, "presets": {}, "selections": {}} | {section: {"a": None}}
+    if section == "selections":
+        assert read_store(found).selections == {"a": None}
 
 
 def test_an_older_selections_file_is_taken_over(tmp_path: Path) -> None:

@@ -409,3 +409,31 @@ def test_everything_survives_a_restart(engine_name: str, tmp_path: Path) -> None
     assert found is not None
     assert found.value == {"n": 1}
     engine.close()
+
+
+def test_strategies_and_what_sessions_applied_are_kept_apart_and_by_host(engine: Engine) -> None:
+    """The kinds of ``assembly-presets.json``: null is a deliberate off, not an absence (spec/assembler §15)."""
+    preset = {"id": "mine", "name": "M", "blocks": [{"id": "b"}]}
+    keys = {
+        DocumentKey("strategies", "mine"): preset,
+        DocumentKey("strategy-selections", "s1"): None,
+        DocumentKey("strategy-selections", "s2"): {**preset, "id": "tavern-default"},
+        DocumentKey("strategy-selections", "s1", "far"): preset,
+    }
+    do(engine, Together([PutDocument(key, value, 5) for key, value in keys.items()]))
+    with engine.read() as tables:
+        for key, value in keys.items():
+            found = tables.documents.get(key)
+            assert found is not None, key
+            assert found.value == value
+        applied = [(item.key.name, item.key.scope) for item in tables.documents.items("strategy-selections", None)]
+        assert sorted(applied) == [("s1", ""), ("s1", "far"), ("s2", "")]
+        assert [item.value for item in tables.documents.items("strategies")] == [preset]
+        assert {"strategies", "strategy-selections"} <= set(tables.documents.collections())
+    off = DocumentKey("strategy-selections", "s1")
+    with pytest.raises(DocumentConflict):
+        do(engine, PutDocument(off, preset, 6, None))
+    assert do(engine, DeleteDocument(off)) is True
+    with engine.read() as tables:
+        assert tables.documents.get(off) is None
+        assert tables.documents.get(DocumentKey("strategy-selections", "s1", "far")) is not None
