@@ -24,16 +24,7 @@ from tapster.actors.hosts.embedded import (
 from tapster.actors.hosts.port import HostSession, Inspection, SessionNotFound
 from tapster.actors.hosts.stored_log import StoredSessionLog
 from tapster.actors.library import Library, open_library
-from tapster.actors.providers import (
-    Failure,
-    Finish,
-    ModelRequest,
-    OpenAiSettings,
-    PreparedCall,
-    Provider,
-    Sink,
-    open_openai_provider,
-)
+from tapster.actors.providers import OpenAiSettings, Provider, open_configured_provider
 from tapster.actors.scripts import open_regex_engine
 from tapster.actors.session import (
     Assembled,
@@ -45,12 +36,18 @@ from tapster.actors.session import (
     Sessions,
 )
 from tapster.actors.session.alerts import RpAlerts
-from tapster.actors.session.cold import cold_preview
+from tapster.actors.session.cold import cold_preview, cold_request
 from tapster.actors.session.embedded import embedded_key
+from tapster.actors.session.requests import SessionRequests
+from tapster.actors.session.strategy import Made
+from tapster.actors.sources import Sources
+from tapster.actors.sources.embedded import EmbeddedAssembler
 from tapster.actors.store import Engine, Store, StoreConfig, open_store
+from tapster.actors.strategies import Strategies, Variables, Workshop, open_workshop
 from tapster.actors.system import SystemClock, SystemIds
 from tapster.actors.traces import TraceOutbox, open_trace_outbox
 from tapster.engine.activation import ActivationMode, ActivationSettings
+from tapster.engine.assembly import AssemblyPreset, require_available
 from tapster.engine.ecma import Json
 from tapster.engine.errors import RequestError
 from tapster.engine.policy import RpIntent, Selection, card_bound_intent, command_intent, commit_rp, intent_of
@@ -112,19 +109,6 @@ def silent(level: str, event: str, **fields: object) -> None:
     del level, event, fields
 
 
-class NoProvider:
-    """Stands where a model server was not configured: every request says so."""
-
-    async def prepare(self, config: Mapping[str, Json]) -> PreparedCall:
-        """Nothing to fill in."""
-        return PreparedCall(config)
-
-    async def stream(self, request: ModelRequest, sink: Sink) -> None:
-        """Fail with what to do."""
-        message = "no model server is configured; set provider.url (TAPSTER_PROVIDER_URL) and provider.model"
-        sink(Finish("error", Failure("NO_ADAPTER", message)))
-
-
 @asynccontextmanager
 async def open_tapster(
     config: TapsterConfig,
@@ -147,14 +131,15 @@ async def open_tapster(
     Raises:
         StoreError: the data can't be used; the message names it.
     """
-    clock, ids = clock or SystemClock(), ids or SystemIds()
+    clock, ids, regex = clock or SystemClock(), ids or SystemIds(), open_regex_engine()
     with open_roster() as roster, metered_loop() as meter:
         async with (
             open_store(config.store, clock=clock, engine=engine, log=log) as store,
             open_library(store, clock=clock, ids=ids) as library,
             open_trace_outbox(store, log) as outbox,
+            open_workshop(store, ids, library.counters, regex, log) as workshop,
             open_supervisor(log) as supervisor,
-            _open_provider(config, provider) as model,
+            open_configured_provider(config.provider, provider) as model,
             open_embedded_host(
                 StoredSessionLog(store),
                 {PROVIDER: model},
@@ -168,12 +153,17 @@ async def open_tapster(
                 max_live=config.max_live_sessions,
             ) as host,
         ):
-            threads = Threads("engine", ENGINE_THREADS)
-            ports = SessionPorts(library.sessions, outbox, open_regex_engine(), threads, clock, ids)
+            ports = SessionPorts(
+                library.sessions, outbox, regex, Threads("engine", ENGINE_THREADS), clock, ids, workshop
+            )
             sessions = Sessions(supervisor, ports, max_live=config.max_live_sessions)
-            tavern = EmbeddedTavern(host, sessions, RpAlerts(clock, ids), log)
+            requests = SessionRequests(host, sessions, workshop)
+            assembler = EmbeddedAssembler(host, requests, workshop.sources.strategies, workshop.capabilities)
+            tavern = EmbeddedTavern(host, sessions, RpAlerts(clock, ids), log, assembler)
             tavern.attach()
-            tapster = Tapster(config, store, library, outbox, sessions, host, tavern, ports, roster, meter)
+            tapster = Tapster(
+                config, store, library, outbox, sessions, host, tavern, ports, roster, meter, workshop, requests
+            )
             tapster.lifecycle.advance(Phase.READY)
             for warning in store.warnings:
                 log("warning", "store.started-without", code=warning.code, subject=warning.subject)
@@ -181,17 +171,6 @@ async def open_tapster(
                 yield tapster
             finally:
                 tapster.lifecycle.advance(Phase.STOPPING)
-
-
-@asynccontextmanager
-async def _open_provider(config: TapsterConfig, given: Provider | None) -> AsyncIterator[Provider]:
-    if given is not None:
-        yield given
-    elif config.provider is None:
-        yield NoProvider()
-    else:
-        async with open_openai_provider(config.provider) as provider:
-            yield provider
 
 
 @final
@@ -209,6 +188,8 @@ class Tapster:
     ports: SessionPorts
     roster: Roster
     meter: LoopMeter
+    workshop: Workshop
+    requests: SessionRequests
     lifecycle: Lifecycle = attrs.field(factory=Lifecycle)
     opened_at: float = attrs.field(factory=trio.current_time)
 
@@ -267,7 +248,64 @@ class Tapster:
                 # Put to sleep in this very moment: then it is looked at as it sleeps.
                 if gone.taken:
                     raise
-        return await cold_preview(key, await self._cold(session_id), self.ports, draft)
+        try:
+            return await cold_preview(key, await self._cold(session_id), self.ports, draft)
+        finally:
+            self._forget_asleep(session_id)
+
+    @property
+    def sources(self) -> Sources:
+        """The sources of requests; ``async with tapster.sources.registered(source)`` adds one for a block."""
+        return self.workshop.sources
+
+    @property
+    def strategies(self) -> Strategies:
+        """The strategies, and which one each session has applied."""
+        return self.workshop.strategies
+
+    @property
+    def variables(self) -> Variables:
+        """The variables of sessions."""
+        return self.workshop.variables
+
+    async def apply_strategy(self, session_id: str, preset_id: str | None) -> AssemblyPreset | None:
+        """Copy a strategy, as it is now, to a session; None is deliberately off. A session may be begun later.
+
+        Raises:
+            AgentRunning: the session's agent is at work.
+            AssemblyRefused: there is no such strategy (404), or it can't run here (409).
+        """
+        self._refuse_running(session_id, {})
+        if preset_id is not None:
+            preset = self.strategies.get(preset_id).preset
+            require_available(preset, self.workshop.capabilities, self.sources.strategies.capture())
+        return await self.strategies.apply(embedded_key(session_id), preset_id)
+
+    async def preview_request(
+        self, session_id: str, draft: str | None = None, preset: AssemblyPreset | None = None
+    ) -> Made:
+        """What a session would send now by its strategy, or by another one; nothing is recorded or changed.
+
+        A session that sleeps isn't woken, and one that the host doesn't know is taken as empty; neither has official
+        sections.
+
+        Raises:
+            NoStrategy: the session has none, and none is given.
+            TapsterError: the request would be refused.
+        """
+        self.lifecycle.admit()
+        agent = self.host.agent(session_id)
+        assembler = self.tavern.assembler
+        if agent is not None and assembler is not None:
+            try:
+                return await self.requests.preview(assembler, agent, draft, preset)
+            except ActorGone as gone:
+                if gone.taken:
+                    raise
+        try:
+            return await cold_request(embedded_key(session_id), await self._cold(session_id), self.ports, draft, preset)
+        finally:
+            self._forget_asleep(session_id)
 
     async def history(self, session_id: str) -> Inspection:
         """One cold look at a session's log; it wakes nobody.
@@ -347,6 +385,11 @@ class Tapster:
         commit = commit_rp(stored, wanted, None)
         await self.library.selections.save_rp(key, commit.state)
         return RpAnswer("committed", commit.state)
+
+    def _forget_asleep(self, session_id: str) -> None:
+        """Nobody compares the revisions of a session that sleeps."""
+        if self.host.agent(session_id) is None:
+            self.library.sessions.forget(embedded_key(session_id))
 
     async def _cold(self, session_id: str) -> HostSession | None:
         session = self.host.session(session_id)

@@ -11,6 +11,7 @@ from .chunks import TextDelta as TextDelta
 from .chunks import ToolCallDelta as ToolCallDelta
 from .chunks import UsageChunk as UsageChunk
 from .chunks import has_output as has_output
+from .configured import open_configured_provider as open_configured_provider
 from .openai import Deadlines as Deadlines
 from .openai import OpenAiProvider as OpenAiProvider
 from .openai import OpenAiSettings as OpenAiSettings

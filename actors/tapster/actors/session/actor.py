@@ -5,27 +5,33 @@ Source: design §4 rules 3-8.
 
 from __future__ import annotations
 
-from typing import ClassVar, final
+from collections.abc import Awaitable, Callable
+from typing import Any, ClassVar, final
 
 import attrs
 import trio
 
 from tapster.actors.hosts.port import HostSession
+from tapster.actors.sources.requests import CoreAsked, NativeAsked
 from tapster.actors.store.values import SessionKey
+from tapster.actors.strategies import Workshop
 from tapster.engine.activation import SessionState
+from tapster.engine.assembly import AssemblyPreset
 from tapster.engine.errors import TapsterError
 from tapster.engine.policy import RpIntent, SandboxMode
+from tapster.engine.projection import Event
 from tapster.engine.text.ports import RegexEngine
 from tapster.runtime import Actor, Clock, Ids, Request, RuntimeFault, Threads
 
 from .capture import Capture, CaptureMoment, Written
 from .compute import Computed, FrozenInput, compute_in_thread
 from .finish import assembled_from
-from .lease import AssemblyCancelled, LeaseLost, Superseded
+from .lease import AssemblyCancelled, LeaseLost, Revisions, Superseded
 from .messages import (
     Applied,
     Assemble,
     Assembled,
+    AssembleRequest,
     BeginRequest,
     CancelAssembly,
     CatchUp,
@@ -33,6 +39,7 @@ from .messages import (
     EventsLogged,
     Leave,
     Preview,
+    PreviewRequest,
     RequestErrored,
     RequestLeft,
     RequestPrepared,
@@ -41,7 +48,9 @@ from .messages import (
 from .ports import SessionLibrary, TraceSink
 from .roleplay import Roleplay, RpAnswer
 from .rolls import RollSeed
-from .state import Followed
+from .state import TURN_END, Followed
+from .strategy import Made, NoStrategy, make_request, strategy_facts, with_request
+from .variables import SessionVariables
 
 TRIES = 2
 """A lost lease re-freezes once (design §4 rule 4)."""
@@ -57,6 +66,18 @@ class SessionPorts:
     threads: Threads
     clock: Clock
     ids: Ids
+    workshop: Workshop | None = None
+
+
+@attrs.frozen(eq=False)
+class _Resolved:
+    """The first half of a step by a strategy: everything its request is made from, and the lease on that."""
+
+    turn: int
+    step: int
+    taken: Revisions
+    frozen: FrozenInput
+    computed: Computed
 
 
 @final
@@ -82,6 +103,8 @@ class SessionActor(Actor):
         self._is_told = False
         self._under_way: Request | None = None
         self._assembled: Assembled | None = None
+        self._resolved: _Resolved | None = None
+        self._variables = None if ports.workshop is None else SessionVariables(key, ports.workshop)
         self._state = SessionState()
         self._unsaved: tuple[int, SessionState] | None = None
         self._saving = trio.Lock()
@@ -104,6 +127,8 @@ class SessionActor(Actor):
         inspection = await self._host.inspect()
         self._followed = Followed.rebuild(header, inspection.events)
         self._state = await self._ports.library.state(self.key, self._followed.seq)
+        if self._variables is not None:
+            await self._variables.open(self._parent, header, inspection.events)
         self.wanted_sandbox = await self._roleplay.start(
             selection.rp, header, self._followed.sandbox, card_bound=selection.character_card_id is not None
         )
@@ -112,9 +137,13 @@ class SessionActor(Actor):
         """Start or cancel work; the state changes inside it, between waits."""
         match request.body:
             case Assemble():
-                self._supersede(request)
+                self._supersede(request, self._assemble)
+            case AssembleRequest():
+                self._supersede(request, self._assemble_request)
             case Preview():
                 self.start(request, self._preview, request.body)
+            case PreviewRequest():
+                self.start(request, self._preview_request, request.body)
             case CancelAssembly():
                 self._cancel_live(request.body.reason)
                 request.settle()
@@ -131,9 +160,13 @@ class SessionActor(Actor):
                 self.start(request, self._leave)
             case BeginRequest():
                 self.start(request, self._captured, self._capture.starting)
-            case RequestPrepared(turn, step, assembly):
+            case RequestPrepared(turn, step, assembly, parameters):
                 assembled = self._assembled
-                self.start(request, self._captured, lambda: self._capture.begin(turn, step, assembly, assembled))
+                self.start(
+                    request,
+                    self._captured,
+                    lambda: self._capture.begin(turn, step, assembly, assembled, parameters),
+                )
             case RequestLeft(left):
                 self.start(request, self._captured, lambda: self._capture.observed(left, self._followed.view()))
             case RequestErrored(turn, step, is_retry):
@@ -145,15 +178,17 @@ class SessionActor(Actor):
         """Close a record that still waits for its request, and keep the last state."""
         self._write(self._capture.unloading())
         await self._save_soon()
+        if self._variables is not None:
+            await self._variables.close()
 
     # Assembly ---------------------------------------------------------------------------------------------------
 
-    def _supersede(self, request: Request) -> None:
+    def _supersede(self, request: Request, work: Callable[..., Awaitable[Any]]) -> None:
         older = self._under_way
         if older is not None and not older.has_ended:
             older.cancel(Superseded(), "a newer assembly came")
         self._under_way = request
-        self.start(request, self._assemble, request.body, older)
+        self.start(request, work, request.body, older)
 
     def _cancel_live(self, reason: str) -> None:
         if self._under_way is not None and not self._under_way.has_ended:
@@ -162,25 +197,98 @@ class SessionActor(Actor):
     async def _assemble(self, message: Assemble, older: Request | None) -> Assembled:
         if older is not None:
             await older.wait_ended()
-        self._assembled = None
-        computed, frozen = await self._compute(message, draft=None)
+        self._assembled = self._resolved = None
+        resolved = await self._resolve(message, message.turn, message.step)
+        assembled = assembled_from(resolved.computed, resolved.frozen, self._ports.ids)
+        if resolved.frozen.resolve_only:
+            # The request is handed over by its second half; until then the claims are its successor's, too.
+            self._resolved = resolved
+            self._assembled = attrs.evolve(assembled, strategy=strategy_facts(self._applied()))
+            return self._assembled
         # From here to the return nothing waits: claims are used up and the state moves on exactly when the profile is
         # handed over.
-        self._followed.drop_claims(frozen.pending)
-        self._move_on(frozen.seq, computed.state)
-        self._assembled = assembled_from(computed, frozen, self._ports.ids)
-        return self._assembled
+        self._hand_over(resolved, resolved.computed.state)
+        self._assembled = assembled
+        return assembled
+
+    async def _assemble_request(self, message: AssembleRequest, older: Request | None) -> Made:
+        if older is not None:
+            await older.wait_ended()
+        asked = message.asked
+        changed: tuple[str, ...] = ()
+        resolved = self._resolved
+        if resolved is None or (resolved.turn, resolved.step) != (asked.turn, asked.step):
+            resolved = await self._resolve(Assemble(asked.turn, asked.step), asked.turn, asked.step)
+        for _ in range(TRIES):
+            try:
+                self._check(resolved)
+                made = await self._make(asked, resolved)
+            except LeaseLost as lost:
+                resolved = await self._resolve_again(resolved)
+                changed = lost.changed
+                continue
+            # As in ``_assemble``: nothing waits from here on.
+            self._resolved = resolved
+            self._hand_over(resolved, made.state(resolved.computed))
+            self._assembled = with_request(assembled_from(resolved.computed, resolved.frozen, self._ports.ids), made)
+            return made
+        raise LeaseLost(changed)
+
+    def _hand_over(self, resolved: _Resolved, state: SessionState) -> None:
+        self._followed.drop_claims(resolved.frozen.pending)
+        self._move_on(resolved.frozen.seq, state)
 
     async def _preview(self, message: Preview) -> Assembled:
-        computed, frozen = await self._compute(message, draft=message.draft)
-        return assembled_from(computed, frozen, self._ports.ids)
+        resolved = await self._resolve(message, draft=message.draft)
+        return assembled_from(resolved.computed, resolved.frozen, self._ports.ids)
 
-    async def _compute(self, message: Assemble | Preview, *, draft: str | None) -> tuple[Computed, FrozenInput]:
+    async def _preview_request(self, message: PreviewRequest) -> Made:
         changed: tuple[str, ...] = ()
         for _ in range(TRIES):
+            preset = message.preset or self._applied()
+            resolved = await self._resolve(message, draft=message.draft, preset=preset)
+            try:
+                return await self._make(message.asked, resolved, preset)
+            except LeaseLost as lost:
+                changed = lost.changed
+        raise LeaseLost(changed)
+
+    async def _make(
+        self, asked: NativeAsked | CoreAsked, resolved: _Resolved, preset: AssemblyPreset | None = None
+    ) -> Made:
+        workshop, preset = self._ports.workshop, preset or self._applied()
+        if workshop is None or preset is None:
+            raise NoStrategy(self.key.session)
+        return await make_request(
+            workshop, self.key, preset, asked, resolved.frozen, resolved.computed, lambda: self._check(resolved)
+        )
+
+    def _applied(self) -> AssemblyPreset | None:
+        workshop = self._ports.workshop
+        return None if workshop is None else workshop.strategies.selection(self.key)
+
+    def _check(self, resolved: _Resolved) -> None:
+        changed = self._ports.library.revisions(self.key).changed_since(resolved.taken)
+        if changed:
+            raise LeaseLost(changed)
+
+    async def _resolve(
+        self,
+        message: Assemble | Preview | PreviewRequest,
+        turn: int = 0,
+        step: int = 0,
+        *,
+        draft: str | None = None,
+        preset: AssemblyPreset | None = None,
+    ) -> _Resolved:
+        for _ in range(TRIES):
             await self._catch_up()
+            applied = preset or self._applied()
             taken = self._ports.library.revisions(self.key)
             bound = await self._ports.library.bound(self.key)
+            if self._variables is not None and applied is not None:
+                card, is_preview = bound.resources.character, not isinstance(message, Assemble)
+                await self._variables.ready(applied, card, is_preview=is_preview)
             frozen = FrozenInput(
                 self.key.session,
                 self._followed.pending if draft is None else attrs.evolve(self._followed.pending, claimed=()),
@@ -193,12 +301,22 @@ class SessionActor(Actor):
                 state=self._state,
                 trigger=message.trigger,
                 seq=self._followed.seq,
+                # A plain preview shows what the books and the preset give, whoever sends it.
+                resolve_only=applied is not None and not isinstance(message, Preview),
             )
             computed = await compute_in_thread(frozen, self._ports.regex, self._ports.threads)
+            resolved = _Resolved(turn, step, taken, frozen, computed)
             changed = self._ports.library.revisions(self.key).changed_since(taken)
             if not changed:
-                return computed, frozen
+                return resolved
         raise LeaseLost(changed)
+
+    async def _resolve_again(self, lost: _Resolved) -> _Resolved:
+        """The same moment of the conversation over what is bound by now; its claims may be used up already."""
+        taken = self._ports.library.revisions(self.key)
+        frozen = attrs.evolve(lost.frozen, bound=await self._ports.library.bound(self.key))
+        computed = await compute_in_thread(frozen, self._ports.regex, self._ports.threads)
+        return attrs.evolve(lost, taken=taken, frozen=frozen, computed=computed)
 
     # State ----------------------------------------------------------------------------------------------------
 
@@ -242,6 +360,13 @@ class SessionActor(Actor):
                 if event.seq >= self._followed.seq:
                     self._followed.apply(event)
                     self._write(self._capture.logged(event.to_json(), self._followed.view))
+                    self._note_reply(event)
+
+    def _note_reply(self, event: Event) -> None:
+        if event.type == TURN_END:
+            self._resolved = None
+        if self._variables is not None and self._variables.note(event):
+            self.start_background(self._variables.count_soon)
 
     async def _request_rp(self, wanted: RpIntent | None) -> RpAnswer:
         await self._catch_up()

@@ -26,6 +26,7 @@ from tapster.actors.hosts.embedded import (
     ToolExecution,
 )
 from tapster.actors.providers import CallConfig
+from tapster.actors.sources.embedded import EmbeddedAssembler
 from tapster.actors.store.values import HOME_HOST, SessionKey
 from tapster.engine.ecma import Json
 from tapster.engine.errors import TapsterError
@@ -34,6 +35,7 @@ from tapster.engine.profile import PROFILE_ORDER, PROFILE_SECTION
 from tapster.engine.trace import AssemblyPart, ObservedRequest, OfficialAssembly
 from tapster.runtime import LogSink, RuntimeFault
 
+from .admission import ParameterAdmission
 from .alerts import RpAlerts
 from .directory import Sessions
 from .messages import (
@@ -62,12 +64,18 @@ def embedded_key(session_id: str) -> SessionKey:
 @final
 @attrs.define(eq=False)
 class EmbeddedTavern:
-    """Joins an embedded host to the sessions; ``attach`` registers every listener."""
+    """Joins an embedded host to the sessions; ``attach`` registers every listener.
+
+    Attributes:
+        assembler: makes the requests of sessions that have a strategy; None leaves every session its profile.
+    """
 
     host: EmbeddedHost
     sessions: Sessions
     alerts: RpAlerts
     log: LogSink
+    assembler: EmbeddedAssembler | None = None
+    _admission: ParameterAdmission = attrs.field(factory=ParameterAdmission)
     _official: dict[str, OfficialAssembly] = attrs.field(factory=dict)
     _applied: dict[str, Assembled] = attrs.field(factory=dict)
 
@@ -85,6 +93,10 @@ class EmbeddedTavern:
         hooks.stream.add(self._stream, prepend=True)
         hooks.request_error.add(self._request_error, prepend=True)
         hooks.disposed.add(self._disposed)
+        if self.assembler is not None:
+            self.assembler.attach()
+        # Outside of everyone: what it sees is the prompt as it is rendered.
+        hooks.assemble.add(self._witness, prepend=True)
         hooks.in_use.append(self._is_in_use)
 
     async def _created(self, created: AgentCreated) -> None:
@@ -104,15 +116,23 @@ class EmbeddedTavern:
     async def _assemble(
         self, assembly: Assembly, context: PromptContext, proceed: Next[Assembly, Assembly]
     ) -> Assembly:
+        if context.preview:
+            return await proceed(assembly)
         agent = context.agent
-        self._official.pop(agent.id, None)
         self._applied.pop(agent.id, None)
         inner = await proceed(assembly)
         message = Assemble(context.turn, context.step)
         assembled: Assembled = await self.sessions.ask(embedded_key(agent.id), agent.session, message)
-        whole = with_profile(inner, assembled)
         self._applied[agent.id] = assembled
-        self._official[agent.id] = official(whole)
+        return with_profile(inner, assembled)
+
+    async def _witness(self, assembly: Assembly, context: PromptContext, proceed: Next[Assembly, Assembly]) -> Assembly:
+        """Keep what the record says of the prompt."""
+        if context.preview:
+            return await proceed(assembly)
+        self._official.pop(context.agent.id, None)
+        whole = await proceed(assembly)
+        self._official[context.agent.id] = official(whole)
         return whole
 
     async def _pre_step(
@@ -138,9 +158,12 @@ class EmbeddedTavern:
         merged: Mapping[str, Json] = {**agent.options.config(), **seed}
         merged = await proceed(merged)
         assembled = self._applied.get(agent.id)
-        if assembled is not None:
-            merged = {**merged, **assembled.snapshot.call_config.to_json()}
-        await self._observe(agent, RequestPrepared(context.turn, context.step, self._official.get(agent.id)))
+        supplied = {} if assembled is None else assembled.snapshot.call_config.to_json()
+        merged = await self._admission.admit(context, merged, supplied)
+        prepared = RequestPrepared(
+            context.turn, context.step, self._official.get(agent.id), self._admission.record(agent.id)
+        )
+        await self._observe(agent, prepared)
         return merged
 
     async def _stream(self, call: StreamCall, context: StepContext, proceed: Next[StreamCall, None]) -> None:
@@ -156,12 +179,13 @@ class EmbeddedTavern:
         context: StepContext,
         proceed: Next[RequestFailed, Literal["retry"] | None],
     ) -> Literal["retry"] | None:
-        decision = await proceed(failed)
+        decision = await proceed(failed) or self._admission.retry(context, failed)
         await self._observe(context.agent, RequestErrored(context.turn, context.step, decision == "retry"))
         return decision
 
     def _disposed(self, agent: Agent) -> None:
         self.sessions.release(embedded_key(agent.id))
+        self._admission.forget(agent.id)
         self._official.pop(agent.id, None)
         self._applied.pop(agent.id, None)
 

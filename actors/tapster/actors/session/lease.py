@@ -19,6 +19,7 @@ class LeaseLost(TapsterError):
     def __init__(self, changed: tuple[str, ...]) -> None:
         super().__init__(f"{', '.join(changed)} changed while the request was assembled; ask again")
         self.details = {"changed": list(changed)}
+        self.changed = changed
 
 
 class Superseded(TapsterError):

@@ -32,6 +32,7 @@ from tapster.engine.assembly import (
     Carried,
     NativePlan,
     Section,
+    StoredPolicy,
     StrategyRegistry,
     joins_step,
     read_carried,
@@ -41,6 +42,7 @@ from tapster.engine.assembly import (
 from tapster.engine.assembly.actual import OWNERS
 from tapster.engine.assembly.history import (
     DEFAULT_POLICY,
+    Filtered,
     HistoryPolicy,
     ReasoningSafety,
     filter_history,
@@ -208,15 +210,7 @@ class EmbeddedAssembler:
             system_update=self.system_update,
         )
         projection = await self.requests.core(agent.id, asked)
-        policy = self.requests.policy(agent.id)
-        filtered = filter_history(
-            projection.messages,
-            (event.to_json() for event in events if _is_relevant(event)),
-            policy.policy,
-            current_step_seq=started,
-            reasoning=attrs.evolve(self.reasoning, tools_present=self.reasoning.tools_present or has_tools),
-            retain_current_system=True,
-        )
+        filtered, policy = self.filtered(agent, projection.messages, started, has_tools=has_tools)
         messages = tuple(dict(message) for message in filtered.messages)
         metadata = {
             "owner": OWNER,
@@ -228,6 +222,26 @@ class EmbeddedAssembler:
         # What the record points to must be there before the request is.
         await agent.log.flush()
         return messages
+
+    def filtered(
+        self, agent: Agent, messages: Sequence[Json], started: int, *, has_tools: bool
+    ) -> tuple[Filtered, StoredPolicy]:
+        """A replaced request after the history policy, and the policy.
+
+        Args:
+            started: seq of the step's start; what the log holds before it is old.
+            has_tools: whether the request offers tools.
+        """
+        policy = self.requests.policy(agent.id)
+        filtered = filter_history(
+            messages,
+            (event.to_json() for event in agent.log.events if _is_relevant(event)),
+            policy.policy,
+            current_step_seq=started,
+            reasoning=attrs.evolve(self.reasoning, tools_present=self.reasoning.tools_present or has_tools),
+            retain_current_system=True,
+        )
+        return filtered, policy
 
 
 def with_plan(made: Assembly, plan: NativePlan) -> Assembly:

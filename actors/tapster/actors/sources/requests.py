@@ -113,10 +113,18 @@ class CoreAsked:
     preview: bool = False
 
     def context(self, preset: AssemblyPreset, assets: Mapping[str, Json], session_id: str) -> RequestContext:
-        """The frozen context of the request."""
+        """The frozen context of the request; a preview has no rendered prompt yet, so it brings the sections.
+
+        Raises:
+            AssemblyRefused: ``NATIVE_PREVIEW_VARIABLE_UNAVAILABLE`` (409).
+        """
+        messages = self.messages
+        if self.preview:
+            text = official_text(self.sections, self.variables)
+            messages = native_messages(messages, text, system_id=PREVIEW_MESSAGE_ID)
         return freeze_context(
             preset,
-            self.messages,
+            messages,
             assets=assets,
             input_ids=self.input_ids,
             session_id=session_id,
@@ -129,7 +137,7 @@ class CoreAsked:
         """The physical request.
 
         Raises:
-            AssemblyRefused: nothing is left (``ASSEMBLY_EMPTY``), it is too large (413), or the model can't take it (409).
+            AssemblyRefused: nothing is left (``ASSEMBLY_EMPTY``), it is too large (413), or no model takes it (409).
         """
         projection = project_system_snapshots(
             result, context.native_messages, system_prompt_update=self.system_update, preview=self.preview

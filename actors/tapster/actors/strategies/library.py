@@ -8,13 +8,11 @@ Source: spec/assembler §15; spec/history_policy §7, §8; design §4 rules 4, 1
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from typing import Final, TypeVar, final
+from typing import Final, Protocol, TypeVar, final
 
 import attrs
 import trio
 
-from tapster.actors.library.actor import Change
-from tapster.actors.library.counters import Counters
 from tapster.actors.store import (
     HOME_HOST,
     DeleteDocument,
@@ -41,8 +39,9 @@ from tapster.engine.assembly import (
 from tapster.engine.assembly.history.policies import Mode as HistoryMode
 from tapster.engine.assembly.store import stored_json
 from tapster.engine.ecma import Json
-from tapster.engine.errors import TapsterError
-from tapster.runtime import Actor, Ids, Ref, Request, open_actor
+from tapster.runtime import Ids, Ref, open_actor
+
+from .owner import OwnerActor, ask
 
 PRESETS: Final = "strategies"
 SELECTIONS: Final = "strategy-selections"
@@ -50,17 +49,11 @@ POLICIES: Final = DocumentKey("state", "history-policies")
 T = TypeVar("T")
 
 
-@final
-class StrategyActor(Actor):
-    """Runs the changes of the strategies; each is one message."""
+class Changes(Protocol):
+    """Who is told of changes once they are durable; the library's counters are."""
 
-    name = "strategies"
-    declared = (TapsterError,)
-
-    def receive(self, request: Request) -> None:
-        """Start the change in the order of arrival."""
-        change: Change = request.body
-        self.start(request, change.work, *change.arguments)
+    def selection_changed(self, key: SessionKey) -> None:
+        """What a session has selected is another thing now."""
 
 
 @attrs.frozen
@@ -82,7 +75,7 @@ class Strategies:
     Cancellation: a change either didn't happen or is durable and in force.
     """
 
-    def __init__(self, store: Store, ids: Ids, counters: Counters, ref: Ref, state: _State) -> None:
+    def __init__(self, store: Store, ids: Ids, counters: Changes, ref: Ref, state: _State) -> None:
         self._store = store
         self._counters = counters
         self._ref = ref
@@ -188,8 +181,7 @@ class Strategies:
             InvalidAssembly: a bad policy, or one that needs the advanced mode (400).
             AssemblyRefused: ``HISTORY_POLICY_CONFLICT`` (409).
         """
-        saved: StoredPolicy = await self._ref.ask(Change(self._save_policy, (key, value, expected_revision, mode)))
-        return saved
+        return await ask(self._ref, self._save_policy, key, value, expected_revision, mode)
 
     # Plug-ins -----------------------------------------------------------------------------------------------------
 
@@ -225,8 +217,7 @@ class Strategies:
         return HistoryPolicies(self._of(host), legacy)
 
     async def _ask(self, host: str, operation: Callable[[PresetStore], T]) -> T:
-        answer: T = await self._ref.ask(Change(self._change, (host, operation)))
-        return answer
+        return await ask(self._ref, self._change, host, operation)
 
     async def _change(self, host: str, operation: Callable[[PresetStore], T]) -> T:
         async with self._lock:
@@ -286,14 +277,14 @@ def _write(key: DocumentKey, values: Mapping[str, AssemblyPreset | None], name: 
 
 
 @asynccontextmanager
-async def open_strategies(store: Store, ids: Ids, counters: Counters) -> AsyncIterator[Strategies]:
+async def open_strategies(store: Store, ids: Ids, counters: Changes) -> AsyncIterator[Strategies]:
     """The strategies over an open store, for the length of a block.
 
     Raises:
         StoreError: what is stored isn't valid; nothing is replaced.
     """
     state = await _load(store)
-    async with open_actor(StrategyActor()) as ref:
+    async with open_actor(OwnerActor("strategies")) as ref:
         yield Strategies(store, ids, counters, ref, state)
 
 

@@ -33,6 +33,8 @@ from .prompt import NamedText as NamedText
 from .prompt import PromptContext as PromptContext
 from .prompt import PromptError as PromptError
 from .prompt import PromptRegistry as PromptRegistry
+from .prompt import context_sections as context_sections
+from .prompt import due_snapshot as due_snapshot
 from .prompt import interpolate as interpolate
 from .prompt import system_text as system_text
 from .session import EmbeddedSession as EmbeddedSession
@@ -45,6 +47,7 @@ from .tools import ToolDecision as ToolDecision
 from .tools import ToolExecution as ToolExecution
 from .tools import ToolOutput as ToolOutput
 from .tools import ToolRegistry as ToolRegistry
+from .turn import assemble_prompt as assemble_prompt
 from .waterfall import Disposer as Disposer
 from .waterfall import Next as Next
 from .waterfall import Notice as Notice

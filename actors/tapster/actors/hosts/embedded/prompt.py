@@ -222,3 +222,9 @@ def last_snapshot(messages: Sequence[Json]) -> list[Json] | None:
             sections: list[Json] = source.get("sections") or []
             return sections
     return None
+
+
+def due_snapshot(message_id: str, sections: Sequence[NamedText], history: Sequence[Json]) -> tuple[Json, ...]:
+    """The runtime-context message of a step, none while the history's newest one still holds."""
+    now = [{"name": item.name, "text": item.text} for item in sections]
+    return () if now == (last_snapshot(history) or []) else (snapshot_message(message_id, sections),)

@@ -43,8 +43,7 @@ from .prompt import (
     PromptContext,
     PromptError,
     context_sections,
-    last_snapshot,
-    snapshot_message,
+    due_snapshot,
     system_text,
 )
 from .tools import run_call
@@ -75,6 +74,17 @@ def error_json(error: BaseException) -> Json:
         return error.failure.to_json()
     code = error.code if isinstance(error, TapsterError) else "UNKNOWN"
     return {"message": str(error) or type(error).__name__, "code": code}
+
+
+async def assemble_prompt(context: PromptContext) -> Assembly:
+    """The prompt of a step: every provider asked once, then the waterfall."""
+    agent = context.agent
+    parts = agent.parts
+    before = parts.prompt.collect(context, parts.tools.schemas())
+    config = agent.request_config()
+    known = {"provider": str(config.get("provider")), "model": str(config.get("model"))}
+    before = attrs.evolve(before, variables={**known, "cwd": agent.options.cwd, **before.variables})
+    return parts.prompt.restore(before, await parts.hooks.assemble.run(before, context, at_once(_same)))
 
 
 @final
@@ -148,7 +158,7 @@ class TurnRunner:
     async def _step(self, turn: Turn, step: int, claimed: Sequence[Json]) -> StepEnding:
         agent = self.agent
         context = StepContext(agent, turn.number, step)
-        assembly = await self._assemble(PromptContext(agent, turn.number, step))
+        assembly = await assemble_prompt(PromptContext(agent, turn.number, step))
         sections = context_sections(assembly)
         decision = await self._pre_step(context, claimed, sections)
         if isinstance(decision, Reject):
@@ -162,27 +172,15 @@ class TurnRunner:
         agent.log.append(STEP_END, {"turn": turn.number, "step": step})
         return ending
 
-    async def _assemble(self, context: PromptContext) -> Assembly:
-        parts = self.agent.parts
-        before = parts.prompt.collect(context, parts.tools.schemas())
-        config = self.agent.request_config()
-        known = {"provider": str(config.get("provider")), "model": str(config.get("model"))}
-        before = attrs.evolve(before, variables={**known, "cwd": self.agent.options.cwd, **before.variables})
-        return parts.prompt.restore(before, await parts.hooks.assemble.run(before, context, at_once(_same)))
-
     async def _pre_step(
         self, context: StepContext, claimed: Sequence[Json], sections: Sequence[NamedText]
     ) -> PreStepDecision:
         def enter(given: PreStep) -> PreStepDecision:
-            return Enter((*given.messages, *self._snapshot(sections)))
+            agent = self.agent
+            snapshot = due_snapshot(agent.new_id(), sections, agent.derive_messages())
+            return Enter((*given.messages, *snapshot))
 
         return await self.agent.parts.hooks.pre_step.run(PreStep(tuple(claimed)), context, at_once(enter))
-
-    def _snapshot(self, sections: Sequence[NamedText]) -> list[Json]:
-        now = [{"name": item.name, "text": item.text} for item in sections]
-        if now == (last_snapshot(self.agent.derive_messages()) or []):
-            return []
-        return [snapshot_message(self.agent.new_id(), sections)]
 
     def _enter(self, turn: Turn, assembly: Assembly, decision: Enter) -> None:
         """Log what the step takes: the system text first, so that it leads the surface; a bad one fails after."""

@@ -1,0 +1,207 @@
+"""Stored templates: resources of sessions, rendered by the source ``pmp-dsh-tavern/prompt-template``.
+
+Source: spec/text_and_mvu B5; spec/loader §15.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, final
+
+import attrs
+import trio
+
+from tapster.actors.scripts import QuickJsTemplateEngine
+from tapster.actors.store import DocumentKey, PutDocument, Store
+from tapster.engine.assembly import RequestContext
+from tapster.engine.ecma import Json
+from tapster.engine.errors import StoreError, TapsterError
+from tapster.engine.text.ports import RegexEngine
+from tapster.engine.text.templates import (
+    Decision,
+    StoredTemplate,
+    TemplateError,
+    TemplateShelf,
+    parse_stored_template,
+    render_template,
+)
+from tapster.engine.text.templates.stored import Operation
+from tapster.runtime import Ref, open_actor
+
+from .draws import RequestDraws
+from .owner import OwnerActor, ask
+from .templates import template_data
+from .variables import Variables
+
+TEMPLATES: Final = DocumentKey("state", "prompt-templates")
+Edit = Callable[[TemplateShelf], tuple[TemplateShelf, StoredTemplate]]
+
+
+@final
+class StoredTemplates:
+    """``TemplateAccess`` for the source, and the owner of what it renders.
+
+    Raises (changes):
+        TemplateEditRefused: the edit doesn't fit the template's state.
+        StoreError: it didn't become durable; nothing of it is in force.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        ref: Ref,
+        shelf: TemplateShelf,
+        regex: RegexEngine,
+        variables: Variables,
+        draws: RequestDraws,
+    ) -> None:
+        self._store = store
+        self._ref = ref
+        self._shelf = shelf
+        self._regex = regex
+        self._variables = variables
+        self._draws = draws
+        self._engine = QuickJsTemplateEngine()
+        self._lock = trio.Lock()
+
+    # The source's side ----------------------------------------------------------------------------------------------
+
+    def bound(self, session_id: str) -> Sequence[tuple[StoredTemplate, Decision | None]]:
+        """The enabled templates of a session."""
+        return [(template, None) for template in self._shelf.bound_to(session_id)]
+
+    def render(self, context: RequestContext, template: StoredTemplate) -> tuple[str, list[dict[str, Json]]]:
+        """A template's output and what it read; called in a thread, within the template's own budget.
+
+        Raises:
+            TemplateError: it names the template and the place.
+        """
+        variables, facts = template.variables, []
+        if template.variable_resource_id is not None:
+            variables, fact = self._resource(context, template, template.variable_resource_id)
+            facts.append(fact)
+        text = render_template(
+            template.content,
+            variables,
+            template_data(context.assets).resolver(self._regex),
+            self._engine,
+            name=template.name or template.id,
+            surroundings=self._draws.around(context),
+        )
+        return text, facts
+
+    def _resource(
+        self, context: RequestContext, template: StoredTemplate, resource_id: str
+    ) -> tuple[Json, dict[str, Json]]:
+        for resource, decision in self._variables.bound(context.session_id):
+            if resource.id == resource_id and resource.history is not None and resource.may_be_used(decision):
+                fact = {
+                    "code": "TAVERN_MEMORY_DEPENDENCY_VERSION",
+                    "adapterId": "tavern.mvu",
+                    "resourceId": resource_id,
+                    "revision": resource.revision,
+                    "configRevision": resource.config_revision,
+                    "blockId": template.block_id,
+                    "sourceId": "pmp-dsh-tavern/prompt-template",
+                    "consumerId": template.id,
+                }
+                return resource.variables.get("stat_data"), fact
+        raise TemplateError(
+            f"the variables {resource_id} can't be used in this session",
+            code="TEMPLATE_DEPENDENCY_UNAVAILABLE",
+            template=template.name,
+        )
+
+    # Reading and changes --------------------------------------------------------------------------------------------
+
+    def list(self) -> tuple[StoredTemplate, ...]:
+        """All templates."""
+        return tuple(self._shelf.templates.values())
+
+    async def put(self, value: Json) -> StoredTemplate:
+        """Keep a template as it is given, a new one or in the place of one with its id.
+
+        Raises:
+            TemplateError: it can't be used.
+        """
+        given = parse_stored_template(value)
+
+        def put(shelf: TemplateShelf) -> tuple[TemplateShelf, StoredTemplate]:
+            known = shelf.templates.get(given.id)
+            kept = given if known is None else attrs.evolve(given, revision=known.revision + 1)
+            return attrs.evolve(shelf, templates={**shelf.templates, kept.id: kept}), kept
+
+        return await ask(self._ref, self._edit, put)
+
+    async def edit(self, change: Edit) -> StoredTemplate:
+        """Change the shelf by one of its operations (``update``, ``copy``, ``set_mode``).
+
+        Raises:
+            TemplateError: the content can't be used.
+        """
+        return await ask(self._ref, self._edit, change)
+
+    async def remove(self, template_id: str) -> None:
+        """Forget a template; one that isn't there is gone already."""
+
+        async def remove() -> None:
+            async with self._lock:
+                kept = {name: item for name, item in self._shelf.templates.items() if name != template_id}
+                await self._save(attrs.evolve(self._shelf, templates=kept))
+
+        await ask(self._ref, remove)
+
+    async def _edit(self, change: Edit) -> StoredTemplate:
+        async with self._lock:
+            shelf, template = change(self._shelf)
+            if shelf is not self._shelf:
+                await self._save(shelf)
+            return template
+
+    async def _save(self, shelf: TemplateShelf) -> None:
+        def publish(_: object) -> None:
+            self._shelf = shelf
+
+        await self._store.write(PutDocument(TEMPLATES, _to_json(shelf), self._store.now_ms), applied=publish)
+
+
+def _to_json(shelf: TemplateShelf) -> Json:
+    return {
+        "version": 1,
+        "resources": [template.to_json() for template in shelf.templates.values()],
+        "operations": {
+            name: {"fingerprint": done.fingerprint, "result": done.result.to_json()}
+            for name, done in shelf.operations.items()
+        },
+    }
+
+
+def _read(value: Json) -> TemplateShelf:
+    if value is None:
+        return TemplateShelf()
+    try:
+        templates = [parse_stored_template(item) for item in value["resources"]]
+        operations: dict[str, Any] = value.get("operations") or {}
+        return TemplateShelf(
+            {template.id: template for template in templates},
+            {
+                name: Operation(done["fingerprint"], parse_stored_template(done["result"]))
+                for name, done in operations.items()
+            },
+        )
+    except (KeyError, TypeError, AttributeError, TapsterError) as error:
+        raise StoreError("the stored prompt templates aren't valid", code="TEMPLATE_STORE_INVALID") from error
+
+
+@asynccontextmanager
+async def open_stored_templates(
+    store: Store, regex: RegexEngine, variables: Variables, draws: RequestDraws
+) -> AsyncIterator[StoredTemplates]:
+    """The stored templates over an open store, for the length of a block.
+
+    Raises:
+        StoreError: what is stored isn't valid; nothing is replaced.
+    """
+    stored = await store.document(TEMPLATES)
+    shelf = _read(None if stored is None else stored.value)
+    async with open_actor(OwnerActor("templates")) as ref:
+        yield StoredTemplates(store, ref, shelf, regex, variables, draws)
