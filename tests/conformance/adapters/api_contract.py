@@ -1,6 +1,7 @@
 """tavern_api: settings, mode, messages, titles, the operation log."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from tapster.engine.contract import (
@@ -18,7 +19,7 @@ from tests.conformance.registry import adapter
 
 Json = Any
 STEM = "tavern_api"
-CHECKS = {
+CHECKS: dict[str, Callable[[Json], Any]] = {
     "settings.ui": check_ui_settings,
     "settings.conversation": check_conversation_settings,
     "chrome.validate": check_chrome,
