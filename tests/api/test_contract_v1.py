@@ -235,3 +235,32 @@ async def everything(served: Served) -> list[Json]:
 )
 def test_download_names(name: str, expected: str) -> None:
     assert attachment_disposition(name) == f"attachment; filename*=UTF-8''{expected}"
+
+
+UNUSABLE: list[tuple[str, str, Json, str | None]] = [
+    ("GET", "/characters/bad%20id", None, "INVALID_CHARACTER_REQUEST"),
+    ("PATCH", "/users/b%C3%A9", {}, "INVALID_USER_REQUEST"),
+    ("DELETE", f"/world-books/{'x' * 101}", {}, "INVALID_WORLD_BOOK_REQUEST"),
+    ("GET", "/presets/a.b", None, None),
+    ("GET", "/session-templates/-x", None, "INVALID_SESSION_TEMPLATE_REQUEST"),
+    ("POST", "/select", {"id": "bad id"}, None),
+    ("POST", "/user-selection", {"sessionId": "s", "userId": "bad id"}, "INVALID_USER_REQUEST"),
+    ("POST", "/character-selection", {"sessionId": "s", "characterCardId": "a/b"}, "INVALID_CHARACTER_REQUEST"),
+    ("POST", "/world-book-selection", {"sessionId": "s", "worldBookIds": ["a:b"]}, "INVALID_WORLD_BOOK_REQUEST"),
+    ("POST", "/session-templates/select", {"id": "bad id"}, "INVALID_SESSION_TEMPLATE_REQUEST"),
+    (
+        "POST",
+        "/session-configurations/preview",
+        {"source": {"mode": "template", "templateId": "bad id"}},
+        "INVALID_SESSION_TEMPLATE_REQUEST",
+    ),
+    ("POST", "/world-books/import", {"entries": 5}, "INVALID_WORLD_BOOK_REQUEST"),
+]
+
+
+async def test_what_no_resource_can_be_is_a_bad_request(served: Served) -> None:
+    for method, path, body, code in UNUSABLE:
+        reply = await call(served, method, path, body)
+        error = reply.json()["error"]
+        told = error["code"] if isinstance(error, dict) else None
+        assert (path, reply.status, told) == (path, 400, code)

@@ -26,6 +26,9 @@ GENERIC_CODES = frozenset(cls.code for cls in (TapsterError, RequestError, Sourc
 }
 """Codes of classes that say only whose fault it is; a family puts its own code in their place."""
 
+UNCODED = frozenset({"WORLD_BOOK_INVALID", "UNSUPPORTED_FILE"})
+"""Codes of our own for format errors that the contract gives none: its routes send their family's."""
+
 RETRY_AFTER_S = 1
 MAX_MESSAGE = 1_000
 
@@ -141,8 +144,9 @@ def _body(family: Family, failure: Failure) -> Json:
     shape = SHAPES[family]
     if not shape.is_object:
         return {"ok": False, "error": failure.message}
+    own = None if failure.code in UNCODED else failure.code
     error: dict[str, Json] = {
-        "code": failure.code or (shape.invalid if failure.status < 500 else shape.failed),
+        "code": own or (shape.invalid if failure.status < 500 else shape.failed),
         "message": failure.message,
     }
     for name in shape.extras:

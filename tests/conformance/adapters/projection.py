@@ -30,7 +30,7 @@ def run_projection(given: Json) -> Json:
     opened = False
     results: list[Json] = []
     for step in given["steps"]:
-        if not opened:
+        if not opened and "durable" not in step:
             state = replay(state, preload, before=step.get("splice", {}).get("seq"))
             opened = True
         if "splice" in step:
@@ -58,5 +58,7 @@ def host_event(splice: Json) -> Json:
 
 
 def host_message(message: Json) -> Json:
+    if not isinstance(message, dict):
+        return message
     content = message["blocks"] if "blocks" in message else [{"type": "text", "text": message.get("text")}]
     return {"role": "user", **message, "content": content}

@@ -25,6 +25,7 @@ from tapster.engine.policy import (
     templates_text,
     update_template,
 )
+from tapster.engine.trace import is_session_id
 
 from .core import STATE, LibraryCore, names_of
 from .selections import Selections
@@ -124,7 +125,7 @@ class Templates:
         mode = source.get("mode") if is_record(source) else None
         if mode == "current":
             return await self._selections.get(self._key(source.get("sessionId")))
-        if mode == "template" and isinstance(source.get("templateId"), str):
+        if mode == "template" and is_session_id(source.get("templateId")):
             return (await self._state()).find(source["templateId"]).selection
         raise RequestError("source must be {mode: current, sessionId} or {mode: template, templateId}")
 

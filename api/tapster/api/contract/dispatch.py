@@ -27,6 +27,7 @@ from tapster.runtime import Draining, RuntimeFault
 from . import characters, presets, settings, templates, traces, users, world_books
 from .routing import Call, Route, Router, family_of
 from .v3 import answer_v3
+from .values import check_path_ids
 
 ROUTES: Sequence[Route] = (
     *settings.ROUTES,
@@ -78,9 +79,11 @@ class ContractRoot:
         route, ids = self._router.find(facts.method, path)
         query = Query.of(request.scope)
         if facts.method == "GET":
+            check_path_ids(route.family, ids)
             return await route.handler(Call(self._tapster, facts, query, ids))
         data = await read_body(request, route.limit)
         body = {} if route.takes_bytes else parse_body(data)
+        check_path_ids(route.family, ids)
         return await route.handler(Call(self._tapster, facts, query, ids, body, data))
 
     def _token(self, facts: RequestFacts) -> Answer:

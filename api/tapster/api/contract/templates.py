@@ -1,6 +1,7 @@
 """Session templates and configurations (spec/http §5.5)."""
 
 from tapster.api.answers import Answer, ok
+from tapster.engine.trace import is_session_id
 
 from .routing import KIB, Call, Route, route
 from .values import id_or_none, only_members, required, session_id_of
@@ -23,7 +24,7 @@ async def create_template(call: Call) -> Answer:
 
 @route(ROUTES, "POST", "/v1/session-templates/select", "templates", "Choose a template", limit=LIMIT)
 async def select_template(call: Call) -> Answer:
-    template_id = id_or_none(required(call.body, "id"), "id")
+    template_id = id_or_none(required(call.body, "id"), "id", is_session_id)
     return Answer({"ok": True, **await call.tapster.templates.select(template_id)})
 
 

@@ -1,9 +1,11 @@
 """Small checks and renderings that several route families share."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+from tapster.api.errors import Family
 from tapster.engine.ecma import Json
 from tapster.engine.errors import RequestError
+from tapster.engine.formats.fields import is_resource_id
 from tapster.engine.trace import is_session_id
 
 from .routing import Call
@@ -40,15 +42,29 @@ def only_members(body: Mapping[str, Json], *names: str) -> None:
         raise RequestError(f"unknown members {', '.join(unknown)[:200]}; this route takes {', '.join(names)}")
 
 
-def id_or_none(value: Json, name: str) -> str | None:
+def id_or_none(value: Json, name: str, is_id: Callable[[Json], bool] = is_resource_id) -> str | None:
     """A member that is an id or null.
 
     Raises:
-        RequestError: it is missing or something else.
+        RequestError: it is something else.
     """
-    if value is None or (isinstance(value, str) and value):
-        return value
-    raise RequestError(f"{name} must be an id or null")
+    if value is None or is_id(value):
+        return None if value is None else str(value)
+    raise RequestError(f"{name} must be an id or null, not {value!r:.120}")
+
+
+def check_path_ids(family: Family, ids: Sequence[str]) -> None:
+    """Refuse ids that no resource can have.
+
+    Raises:
+        RequestError: there is one.
+
+    Source: spec/resources §1 "Resource id", spec/loader §13.
+    """
+    is_id = is_session_id if family == "templates" else is_resource_id
+    for value in ids:
+        if not is_id(value):
+            raise RequestError(f"{value!r:.120} can't be an id")
 
 
 def required(body: Mapping[str, Json], name: str) -> Json:

@@ -5,6 +5,7 @@ import hashlib
 from tapster.api.answers import Answer, Attachment, ok
 from tapster.engine.ecma import Json
 from tapster.engine.errors import RequestError
+from tapster.engine.formats.fields import is_resource_id
 from tapster.engine.limits import MAX_BOUND_WORLD_BOOKS
 from tapster.engine.policy import Selection
 
@@ -74,7 +75,7 @@ async def put_selection(call: Call) -> Answer:
 
 
 def _book_ids(value: Json) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
+    if not isinstance(value, list) or not all(map(is_resource_id, value)):
         raise RequestError("worldBookIds must be a list of ids")
     if len(value) > MAX_BOUND_WORLD_BOOKS:
         raise RequestError(f"{len(value)} world books, at most {MAX_BOUND_WORLD_BOOKS} may be bound")

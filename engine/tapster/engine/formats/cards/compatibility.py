@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from tapster.engine.ecma import is_record, trim
+from tapster.engine.ecma import WHITE_SPACE, is_record, trim
 from tapster.engine.limits import MACROS_SCANNED
 
 from .model import CardData, CardFormat, Finding
 
-_NAME_END = re.compile(r"::|[\s\ufeff]")
+_NAME_END = re.compile(f"::|[{re.escape(WHITE_SPACE)}]")
 _KNOWN_MACROS = frozenset(
     {
         "char", "user", "original", "description", "personality", "scenario", "mesexamples", "lastusermessage",
