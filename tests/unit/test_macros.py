@@ -9,7 +9,8 @@ import pytest
 from tapster.engine.limits import ST_MACRO_MAX_NESTING
 from tapster.engine.text.macro_output import MacroOutputTooLarge
 from tapster.engine.text.macros import Draw, MacroContext, MacroMessage, expand
-from tapster.engine.text.macros.moment import format_moment, humanize, ordinal, parse_moment
+from tapster.engine.text.macros.dates import parse_moment
+from tapster.engine.text.macros.moment import format_moment, humanize, ordinal
 from tapster.engine.text.string_hash import seeded_random, string_hash
 
 NOW = datetime(2024, 3, 9, 14, 5, 9, tzinfo=UTC)
@@ -121,3 +122,43 @@ def test_published_values_of_the_generator_and_the_hash() -> None:
 def test_a_few_macros_cant_fill_the_memory(text: str) -> None:
     with pytest.raises(MacroOutputTooLarge):
         expand(text, context())
+
+
+@pytest.mark.parametrize(
+    ("layout", "expected"),
+    [
+        # What moment.js gives for the same layouts at this moment.
+        ("ddLLLL", "SaturdaySa, March 9, 2024 2:05 PM"), ("yy-\\Ml", "2024-MM/9/2024"), ("[z] z|zz Z", "z | +00:00"),
+        ("[0 D", "[0 9"), ("[a]b]", "a]b"), ("\\LT", "LT"), ("SSSSS x", "00000 1709993109000"),
+    ],
+)  # fmt: skip
+def test_long_forms_are_spelled_out_before_their_neighbours_are_read(layout: str, expected: str) -> None:
+    assert format_moment(NOW, layout) == expected
+
+
+def test_moments_before_1970_count_backwards() -> None:
+    assert format_moment(datetime(1969, 12, 31, 23, 59, 58, 750000, tzinfo=UTC), "x X") == "-1250 -2"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # Milliseconds since 1970, or None for "Invalid date", as moment.js reads the same texts.
+        ("2023-1-1", 1672531200000), ("2023", 1672531200000), ("20230101", 1672531200000), ("2023-001", 1672531200000),
+        ("2023-W05", 1675036800000), ("2023-W05-3", 1675209600000), ("2023-01-01T1230", None),
+        ("2023-01-01T12:30+05", 1672558200000), ("2023-01-01T24:00", 1672617600000), ("2023-01-01T25:00", None),
+        ("January 5, 2023", 1672876800000), ("5 January 2023", 1672876800000), ("01/05/2023", 1672876800000),
+        ("1/5/2023 3:00 PM", 1672930800000), ("Thu, 05 Jan 2023 10:00:00 GMT", 1672912800000), ("x", None),
+        ("Sat, 1 Jan 2022 00:00:00 +0200", 1640988000000), ("+002023-01-01", 1672531200000), ("2023-02-30", None),
+        ("20230101T123015", 1672576215000), ("202301", 1672531200000), ("2023-01-01 1:30", 1672536600000), ("January 2023", 1672531200000),
+        ("March 3, 2022 4:05 PM", 1646323500000), ("12:30", None), ("2023-13-01", None), ("1672531200000", None),
+    ],
+)  # fmt: skip
+def test_dates_as_people_write_them(text: str, expected: int | None) -> None:
+    moment = parse_moment(text, UTC)
+    assert (None if moment is None else int(moment.timestamp() * 1000)) == expected
+
+
+def test_an_absurd_offset_of_a_time_changes_nothing() -> None:
+    absurd = "{{time::UTC+99999999999999999999}}"
+    assert expand(absurd, context()).text == expand("{{time}}", context()).text

@@ -4,13 +4,14 @@ import re
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
-from .moment import format_moment, humanize, parse_moment
+from .dates import parse_moment
+from .moment import format_moment, humanize
 from .registry import Call, MacroDefinition, aliases, constant
 
 if TYPE_CHECKING:
     from .evaluate import Run
 
-_UTC = re.compile(r"UTC([+-][0-9]+)")
+_UTC = re.compile(r"UTC([+-][0-9]{1,6})[0-9]*")
 HOURS_LIMIT = 16
 """An offset of this many hours or more is taken as minutes."""
 

@@ -3,14 +3,15 @@
 import math
 import re
 from collections.abc import Callable
-from datetime import date, datetime, timedelta, tzinfo
-
-from tapster.engine.ecma import WHITE_SPACE
+from datetime import UTC, date, datetime, timedelta
 
 _TOKENS = re.compile(
     r"\[[^\[]*\]|\\?(?:[Hh]mm(?:ss)?|Mo|MM?M?M?|Do|DDDo|DD?D?D?|ddd?d?|do?|w[o|w]?|W[o|W]?|Qo?|N{1,5}|YYYYYY|YYYYY|YYYY"
-    r"|YY|y{2,4}|yo?|gg(?:ggg?)?|GG(?:GGG?)?|e|E|a|A|hh?|HH?|kk?|mm?|ss?|S{1,9}|x|X|zz?|ZZ?|LTS|LT|LL?L?L?|l{1,4}|Y)"
+    r"|YY|y{2,4}|yo?|gg(?:ggg?)?|GG(?:GGG?)?|e|E|a|A|hh?|HH?|kk?|mm?|ss?|S{1,9}|x|X|zz?|ZZ?|Y|.)",
+    re.DOTALL,
 )
+_LONG_TOKENS = re.compile(r"\[[^\[]*\]|\\?(?:LTS|LT|LL?L?L?|l{1,4})")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LONG = {
     "LTS": "h:mm:ss A", "LT": "h:mm A", "L": "MM/DD/YYYY", "LL": "MMMM D, YYYY", "LLL": "MMMM D, YYYY h:mm A",
     "LLLL": "dddd, MMMM D, YYYY h:mm A", "l": "M/D/YYYY", "ll": "MMM D, YYYY", "lll": "MMM D, YYYY h:mm A",
@@ -21,9 +22,6 @@ _MONTHS = (
     "December",
 )  # fmt: skip
 _DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
-_TIMESTAMP = re.compile(
-    r"(\d{4})-(\d\d)(?:-(\d\d))?(?:[T ](\d\d)(?::?(\d\d)(?::?(\d\d)(?:[.,](\d{1,9}))?)?)?)?\s*(Z|[+-]\d\d:?\d\d)?"
-)
 _ONE_MONTH_DAYS = 146097 / 4800
 
 
@@ -64,12 +62,8 @@ def _year_day(moment: datetime) -> int:
     return moment.timetuple().tm_yday
 
 
-def _zone(moment: datetime) -> str:
-    return "UTC" if moment.utcoffset() == timedelta() else ""
-
-
 def _milliseconds(moment: datetime) -> int:
-    return int(moment.timestamp()) * 1000 + moment.microsecond // 1000
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
 _FORMATS: dict[str, Callable[[datetime], object]] = {
@@ -101,7 +95,9 @@ _FORMATS: dict[str, Callable[[datetime], object]] = {
     "s": lambda m: m.second, "ss": lambda m: f"{m.second:02}",
     "hmm": lambda m: f"{_hour12(m)}{m.minute:02}", "hmmss": lambda m: f"{_hour12(m)}{m.minute:02}{m.second:02}",
     "Hmm": lambda m: f"{m.hour}{m.minute:02}", "Hmmss": lambda m: f"{m.hour}{m.minute:02}{m.second:02}",
-    "x": _milliseconds, "X": lambda m: int(m.timestamp()), "z": _zone, "zz": _zone,
+    "x": _milliseconds, "X": lambda m: _milliseconds(m) // 1000,
+    # A local date has no name for its zone.
+    "z": lambda m: "", "zz": lambda m: "",
     "Z": lambda m: _offset(m, ":"), "ZZ": lambda m: _offset(m, ""),
 }  # fmt: skip
 
@@ -111,34 +107,18 @@ def format_moment(moment: datetime, layout: str) -> str:
 
     def token(match: re.Match[str]) -> str:
         text = match[0]
-        if text.startswith("["):
+        if text.startswith("[") and text != "[":
             return text[1:-1]
         if text.startswith("\\"):
             return text[1:]
-        if text in _LONG:
-            return format_moment(moment, _LONG[text])
         if text[0] == "S":
             return f"{moment.microsecond // 1000:03}"[: len(text)].ljust(len(text), "0")
         known = _FORMATS.get(text)
         return text if known is None else str(known(moment))
 
-    return _TOKENS.sub(token, layout)
-
-
-def parse_moment(text: str, zone: tzinfo | None) -> datetime | None:
-    """An ISO 8601 date or time; without an offset it is in ``zone``."""
-    match = _TIMESTAMP.fullmatch(text.strip(WHITE_SPACE))
-    if match is None:
-        return None
-    year, month, day, hour, minute, second = (int(part) if part else 0 for part in match.groups()[:6])
-    fraction = int((match[7] or "").ljust(6, "0")[:6])
-    try:
-        moment = datetime(year, month, day or 1, hour, minute, second, fraction, tzinfo=zone)
-        if match[8] and match[8] != "Z":
-            return moment.replace(tzinfo=datetime.strptime(match[8], "%z").tzinfo)
-        return moment.replace(tzinfo=datetime.strptime("+0000", "%z").tzinfo) if match[8] else moment
-    except ValueError:
-        return None
+    # The long forms are written out first, so that what stands beside them may join their tokens.
+    spelled = _LONG_TOKENS.sub(lambda match: _LONG.get(match[0], match[0]), layout)
+    return _TOKENS.sub(token, spelled)
 
 
 def _round(number: float) -> int:
