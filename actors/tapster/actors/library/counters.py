@@ -47,8 +47,10 @@ class Counters:
             self._dependents[dependency].add(key)
 
     def forget(self, key: SessionKey) -> None:
-        """A session is over, or idle: it uses nothing until it looks again."""
+        """A session is over, or idle: it uses nothing until it looks again, and nothing of it is kept."""
         self._drop(key)
+        self._selections.pop(key, None)
+        self._used.pop(key, None)
 
     def selection_changed(self, key: SessionKey) -> None:
         """A selection's change is durable."""

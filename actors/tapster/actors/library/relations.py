@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import final
 
-from tapster.actors.store import Tables
+from tapster.actors.store import ResourceKind, Tables
 from tapster.engine.ecma import Json
 from tapster.engine.policy import OwnerKind, RelationState, check_book_ids
 
 from .core import LibraryCore
-from .writes import RelationLimits, SetRelation, load_relations
+from .writes import Naming, RelationLimits, SetRelation, load_relations
 
 
 @final
@@ -39,7 +39,9 @@ class Relations:
 
     async def _set(self, owner: OwnerKind, owner_id: str, book_ids: Json) -> Sequence[str]:
         self._core.need(owner, owner_id)
-        for book in check_book_ids(book_ids):
-            self._core.need("world-book", book)
-        write = SetRelation((owner, owner_id), book_ids, self._limits, self._core.clock.now_ms())
+        named: list[tuple[ResourceKind, str]] = [("world-book", book) for book in check_book_ids(book_ids)]
+        for kind, resource_id in named:
+            self._core.need(kind, resource_id)
+        change = SetRelation((owner, owner_id), book_ids, self._limits, self._core.clock.now_ms())
+        write = Naming([(owner, owner_id), *named], change)
         return await self._core.write(write, lambda _: self._core.counters.changed("relations"))

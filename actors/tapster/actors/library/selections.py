@@ -8,14 +8,14 @@ from tapster.actors.store.session_documents import InheritSession
 from tapster.engine.ecma import Json
 from tapster.engine.errors import RequestError
 from tapster.engine.formats.documents import DocumentInvalid
-from tapster.engine.policy import RpState, Selection, required_session_id, rp_json
+from tapster.engine.policy import RpState, Selection, required_session_id, rp_json, selection_json
 
 from .characters import card_summary
 from .core import LibraryCore
 from .errors import ResourceNotFound
 from .presets import Presets, preset_summary
 from .world_books import book_summary
-from .writes import PutSelection
+from .writes import Defaulting, Naming, PutSelection, named_by
 
 
 @final
@@ -86,15 +86,8 @@ class Selections:
         return await self._merge(key, patch)
 
     async def _check(self, key: SessionKey, patch: Mapping[str, Json]) -> None:
-        named: list[tuple[ResourceKind, Json]] = [
-            ("preset", patch.get("presetId")),
-            ("character", patch.get("characterCardId")),
-            ("user", patch.get("userId")),
-        ]
-        named += [("world-book", book) for book in patch.get("worldBookIds") or ()]
-        for kind, resource_id in named:
-            if resource_id is not None:
-                self._core.need(kind, str(resource_id))
+        for kind, resource_id in named_by(patch):
+            self._core.need(kind, resource_id)
         options = patch.get("character")
         index = options.get("greetingIndex") if isinstance(options, dict) else None
         card_id = patch["characterCardId"] if "characterCardId" in patch else (await self.get(key)).character_card_id
@@ -109,7 +102,11 @@ class Selections:
 
     async def _merge(self, key: SessionKey, patch: Mapping[str, Json]) -> Selection:
         now, limits = self._core.clock.now_ms(), self._core.store.selection_limits
-        write = MergeSelection(key, patch, await self.defaults(), now, limits)
+
+        def merge(defaults: Selection) -> MergeSelection:
+            return MergeSelection(key, patch, defaults, now, limits)
+
+        write = Naming(named_by(patch), Defaulting(await self.defaults(), merge))
         selection, _ = await self._core.write(write, lambda answer: self._publish(key, answer[1]))
         return selection
 
@@ -117,9 +114,18 @@ class Selections:
         write = PutSelection(key, selection, self._core.clock.now_ms(), self._core.store.selection_limits)
         return await self._core.write(write, lambda changed: self._publish(key, changed))
 
+    async def _put_existing(self, key: SessionKey, selection: Selection) -> bool:
+        put = PutSelection(key, selection, self._core.clock.now_ms(), self._core.store.selection_limits)
+        write = Naming(named_by(selection_json(selection)), put)
+        return await self._core.write(write, lambda changed: self._publish(key, changed))
+
     async def _ensure(self, key: SessionKey, parent: SessionKey | None, cut: int) -> Selection:
         now, limits = self._core.clock.now_ms(), self._core.store.selection_limits
-        ensured = EnsureSelection(key, parent, await self.defaults(), now, limits)
+
+        def ensure(defaults: Selection) -> EnsureSelection:
+            return EnsureSelection(key, parent, defaults, now, limits)
+
+        ensured = Defaulting(await self.defaults(), ensure)
         inherited = () if parent is None else (InheritSession(key, parent, cut, now),)
         write = Together((*inherited, ensured))
         answers = await self._core.write(write, lambda answers: self._publish(key, answers[-1][1]))

@@ -104,6 +104,10 @@ class SessionSide:
             uses=tuple(ResourceUse(item.head.kind, item.head.id, item.head.revision) for item in found),
         )
 
+    def forget(self, key: SessionKey) -> None:
+        """As ``SessionLibrary.forget``."""
+        self._core.counters.forget(key)
+
     def revisions(self, key: SessionKey) -> Revisions:
         """The published counters that an assembly of this session depends on."""
         counters = self._core.counters

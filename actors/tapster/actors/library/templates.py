@@ -28,6 +28,7 @@ from tapster.engine.policy import (
 from tapster.engine.trace import is_session_id
 
 from .core import STATE, LibraryCore, names_of
+from .errors import ResourceNotFound
 from .selections import Selections
 from .writes import EditState
 
@@ -118,7 +119,11 @@ class Templates:
             except RequestError as error:
                 error.details = {**error.details, "diagnostics": diagnostics}
                 raise
-        await self._selections._put(key, selection)
+        try:
+            await self._selections._put_existing(key, selection)
+        except ResourceNotFound:
+            # Something of it was deleted in this very moment: that is answered as if it had been gone before.
+            return await self._apply(target_session_id, source)
         return {"selection": selection_json(selection), "diagnostics": []}
 
     async def _source(self, source: Json) -> Selection:

@@ -3,8 +3,8 @@
 Source: spec/loader §4 "Deletion of … clears", §5.
 """
 
-from collections.abc import Callable
-from typing import Final, final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Generic, TypeVar, final
 
 import attrs
 
@@ -16,6 +16,7 @@ from tapster.actors.store import (
     SelectionTable,
     SessionKey,
     Tables,
+    Write,
 )
 from tapster.actors.store.codec import encode, iso_ms
 from tapster.engine.ecma import Json, is_record
@@ -36,6 +37,7 @@ from tapster.engine.policy import (
 from .core import STATE
 from .kinds import KINDS
 
+R = TypeVar("R")
 USER_RELATIONS: Final = DocumentKey(STATE, "user-world-book-bindings")
 RESOURCE_RELATIONS: Final = DocumentKey(STATE, "resource-world-book-bindings")
 PRESET_STATE: Final = DocumentKey(STATE, "state")
@@ -173,6 +175,56 @@ class Relink:
 
     def repeat(self, tables: Tables) -> tuple[SessionKey, ...]:
         return self.apply(tables)
+
+
+@final
+@attrs.frozen
+class Naming(Generic[R]):
+    """A change that names resources: refused when one was deleted since it was looked at."""
+
+    named: Sequence[tuple[ResourceKind, str]]
+    write: Write[R]
+
+    def apply(self, tables: Tables) -> R:
+        for kind, resource_id in self.named:
+            if tables.resources.head(kind, resource_id) is None:
+                raise KINDS[kind].missing(resource_id)
+        return self.write.apply(tables)
+
+    def repeat(self, tables: Tables) -> R:
+        return self.write.repeat(tables)
+
+
+@final
+@attrs.frozen
+class Defaulting(Generic[R]):
+    """A change that may fall back on the default preset, unless that was deleted since it was looked at."""
+
+    defaults: Selection
+    make: Callable[[Selection], Write[R]]
+
+    def apply(self, tables: Tables) -> R:
+        return self._made(tables).apply(tables)
+
+    def repeat(self, tables: Tables) -> R:
+        return self._made(tables).repeat(tables)
+
+    def _made(self, tables: Tables) -> Write[R]:
+        preset = self.defaults.preset_id
+        if preset is not None and tables.resources.head("preset", preset) is None:
+            return self.make(attrs.evolve(self.defaults, preset_id=None))
+        return self.make(self.defaults)
+
+
+def named_by(patch: Mapping[str, Json]) -> tuple[tuple[ResourceKind, str], ...]:
+    """The resources that the members of a selection name."""
+    members: tuple[tuple[ResourceKind, Json], ...] = (
+        ("preset", patch.get("presetId")),
+        ("character", patch.get("characterCardId")),
+        ("user", patch.get("userId")),
+        *(("world-book", book) for book in patch.get("worldBookIds") or ()),
+    )
+    return tuple((kind, str(identity)) for kind, identity in members if identity is not None)
 
 
 @final

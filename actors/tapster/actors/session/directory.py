@@ -110,6 +110,7 @@ class Sessions:
 
     def release(self, key: SessionKey) -> None:
         """As ``close``, without waiting: its host's session sleeps or is gone."""
+        self._ports.library.forget(key)
         entry = self._entries.get(key)
         if entry is not None and entry.child is not None:
             entry.is_leaving = True

@@ -69,6 +69,9 @@ class SessionLibrary(Protocol):
     async def bound(self, key: SessionKey) -> Bound:
         """What a session has bound, parsed and compiled."""
 
+    def forget(self, key: SessionKey) -> None:
+        """A session sleeps: nobody compares its revisions until it wakes."""
+
     def revisions(self, key: SessionKey) -> Revisions:
         """The published counters that an assembly of this session depends on."""
 

@@ -16,7 +16,8 @@ WAL_SOFT_BYTES: Final = 16 * 1024 * 1024
 WAL_KEPT_BYTES: Final = 8 * 1024 * 1024
 """What stays of the WAL file when it begins anew: blocks that need no new allocation. A size above it tells that the
 present WAL grew that far."""
-CACHE_KIB: Final = 16_384
+CACHE_KIB: Final = 4_096
+"""Of each connection, six in all: what they hold grows with the file until it is full, so it counts as memory."""
 _CORRUPT: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _WORDS: Final = {
     sqlite3.SQLITE_FULL: "the disk is full: free some space",
