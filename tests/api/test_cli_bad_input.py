@@ -17,8 +17,8 @@ BROKEN = {
 }
 OPTIONS = {"--preset": "p.json", "--card": "c.png", "--world": "w.json", "--persona": "u.json", "--chat": "c.jsonl"}
 
-READ = {("--preset", "wrong types"), ("--chat", "wrong types"), ("--chat", "empty")}
-"""What is read all the same: as a preset or chat that holds nothing."""
+READ = {("--chat", "wrong types"), ("--chat", "empty")}
+"""What is read all the same, as a chat that holds nothing."""
 
 
 @pytest.mark.parametrize(

@@ -102,3 +102,13 @@ def test_a_port_that_is_taken(cli: Cli) -> None:
     assert f"can't listen on 127.0.0.1:{port}" in done.stderr
     assert "[ADDRESS_UNUSABLE]" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("renderer", ["tavern", "sillytavern"])
+def test_assemble_reads_what_import_reads(cli: Cli, tmp_path: Path, renderer: str) -> None:
+    old = tmp_path / "2023.json"
+    old.write_text('{"main_prompt": "Write well.", "temperature": 0.5}', encoding="utf-8")
+    assert cli.json("import", str(old))[0]["resources"][0]["kind"] == "preset"
+    assert "Write well." in cli.run("assemble", "--preset", str(old), "--renderer", renderer)
+    refused = cli.run("assemble", "--preset", CARD, "--renderer", renderer, code=1)
+    assert "it isn't a preset but a character card" in refused

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import attrs
 
@@ -23,12 +23,13 @@ from tapster.engine.activation.tavern import (
 )
 from tapster.engine.ecma import Json, parse_json
 from tapster.engine.errors import FormatError, SourceError, TapsterError
-from tapster.engine.formats.cards import parse_card
+from tapster.engine.formats.cards import Card
 from tapster.engine.formats.chats import Chat, parse_chat
 from tapster.engine.formats.documents import to_document
+from tapster.engine.formats.importing import Personas, RegexScripts, import_file
 from tapster.engine.formats.personas import create_persona
-from tapster.engine.formats.presets import parse_preset
-from tapster.engine.formats.world_books import import_world_book
+from tapster.engine.formats.presets import Preset
+from tapster.engine.formats.world_books import WorldBookDocument
 from tapster.engine.policy import Selection
 from tapster.engine.profile import ProfileCharacter, ProfileUser, ResolvedResources
 from tapster.engine.projection import HistoryMessage, PendingInput
@@ -71,7 +72,7 @@ def read(files: Files) -> Material:
     Raises:
         FileUnreadable: one of them can't be used; the message says which and why.
     """
-    preset = None if files.preset is None else parsed(files.preset, _preset)
+    preset = None if files.preset is None else parsed(files.preset, read_preset)
     card = None if files.card is None else parsed(files.card, _card)
     user = None if files.persona is None else parsed(files.persona, _persona)
     books = {f"world-{index}": parsed(path, _book) for index, path in enumerate(files.worlds, 1)}
@@ -202,13 +203,54 @@ def decoded(data: bytes) -> str:
         raise FormatError("bad-utf8", f"it is not UTF-8 at byte {error.start}") from error
 
 
-def _preset(path: Path, data: bytes) -> Any:
-    return parse_preset(decoded(data), id="preset", now=NOW, name=path.stem)
+def read_preset(path: Path, data: bytes) -> Preset:
+    """The preset that a file holds, read as ``import`` reads it.
+
+    Raises:
+        FormatError: it holds none.
+    """
+    resource = import_file(path.name, data, id="preset", now=NOW).resource
+    if not isinstance(resource, Preset):
+        raise FormatError("wrong-kind", f"it isn't a preset but {_WORDS[type(resource)]}")
+    return resource
+
+
+def read_card(path: Path, data: bytes) -> Card:
+    """The card that a file holds, read as ``import`` reads it.
+
+    Raises:
+        FormatError: it holds none.
+    """
+    resource = import_file(path.name, data, id="card", now=NOW).resource
+    if not isinstance(resource, Card):
+        raise FormatError("wrong-kind", f"it isn't a character card but {_WORDS[type(resource)]}")
+    return resource
+
+
+def read_book(path: Path, data: bytes) -> WorldBookDocument:
+    """The world book that a file holds, read as ``import`` reads it.
+
+    Raises:
+        FormatError: it holds none.
+    """
+    resource = import_file(path.name, data, id="world", now=NOW).resource
+    if not isinstance(resource, WorldBookDocument):
+        raise FormatError("wrong-kind", f"it isn't a world book but {_WORDS[type(resource)]}")
+    return resource
+
+
+_WORDS: Final[Mapping[type, str]] = {
+    Preset: "a preset",
+    Card: "a character card",
+    WorldBookDocument: "a world book",
+    RegexScripts: "regex scripts",
+    Chat: "a chat",
+    Personas: "personas",
+}
 
 
 def _card(path: Path, data: bytes) -> ProfileCharacter:
-    card = parse_card(data, id="card", now=NOW, file_name=path.name)
-    return ProfileCharacter.from_document(to_document(card))
+    return ProfileCharacter.from_document(to_document(read_card(path, data)))
 
 
 def standard_input() -> str:
@@ -233,5 +275,5 @@ def _persona(path: Path, data: bytes) -> ProfileUser:
 
 
 def _book(path: Path, data: bytes) -> LibraryBook:
-    document = import_world_book(data, id="world", now=NOW, file_name=path.name)
+    document = read_book(path, data)
     return LibraryBook(document.id, document.name, compile_book(document.book, PRODUCT_MATCHING))

@@ -9,11 +9,8 @@ from tapster.actors.scripts import open_regex_engine
 from tapster.actors.session.rolls import Rolls, RollSeed
 from tapster.engine.activation.sillytavern import DrawFor, Quirks
 from tapster.engine.ecma import Json
-from tapster.engine.formats.cards import Card, parse_card
 from tapster.engine.formats.chats import Chat, parse_chat
 from tapster.engine.formats.personas import Persona, create_persona
-from tapster.engine.formats.presets import Preset, parse_preset
-from tapster.engine.formats.world_books import WorldBookDocument, import_world_book
 from tapster.engine.profile.explanations import explain_assembly
 from tapster.engine.profile.sillytavern import Assembly, AssemblyPorts, Choices, Library, assemble, library_request
 from tapster.engine.profile.tokens import ESTIMATE
@@ -29,10 +26,10 @@ def read_library(files: offline.Files, *, message: str | None, user_name: str | 
     Raises:
         FileUnreadable: one of them can't be used; the message says which and why.
     """
-    books = [offline.parsed(path, _book) for path in files.worlds]
+    books = [offline.parsed(path, offline.read_book) for path in files.worlds]
     return Library(
-        None if files.preset is None else offline.parsed(files.preset, _preset),
-        None if files.card is None else offline.parsed(files.card, _card),
+        None if files.preset is None else offline.parsed(files.preset, offline.read_preset),
+        None if files.card is None else offline.parsed(files.card, offline.read_card),
         None if files.persona is None else offline.parsed(files.persona, _persona),
         {document.name: document.book for document in books},
         None if files.chat is None else offline.parsed(files.chat, _chat),
@@ -100,20 +97,8 @@ def describe(given: Json) -> Iterator[str]:
     yield from (f"{warning['severity']}: {warning['message']} [{warning['code']}]" for warning in given["warnings"])
 
 
-def _preset(path: Path, data: bytes) -> Preset:
-    return parse_preset(offline.decoded(data), id="preset", now=offline.NOW, name=path.stem)
-
-
-def _card(path: Path, data: bytes) -> Card:
-    return parse_card(data, id="card", now=offline.NOW, file_name=path.name)
-
-
 def _persona(path: Path, data: bytes) -> Persona:
     return create_persona(offline.persona_members(data), generated_id="persona")
-
-
-def _book(path: Path, data: bytes) -> WorldBookDocument:
-    return import_world_book(data, id="world", now=offline.NOW, file_name=path.name)
 
 
 def _chat(path: Path, data: bytes) -> Chat:
