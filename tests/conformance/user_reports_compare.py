@@ -123,6 +123,11 @@ def _given_equal(expected: Json, actual: Json, path: str, answer: Json) -> list[
     ]
 
 
+def _itemised(expected: Json, actual: Json, path: str, answer: Json) -> list[str]:
+    """Tokens of the sources given; one that has no part in the request has none."""
+    return _given_equal(expected, dict.fromkeys(expected, 0) | (actual or {}), path, answer)
+
+
 def _part(expected: Json, actual: Json, path: str, answer: Json) -> list[str]:
     return part(expected, actual, path)
 
@@ -252,7 +257,7 @@ _RULES: Mapping[str, Rule] = {
     "final": _final,
     "first": _messages,
     "inactive": _part,
-    "itemised": _given_equal,
+    "itemised": _itemised,
     "json_equal": _json_equal,
     "kept": _subset,
     "kept_aside": _given_equal,

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.conformance.runner import run_line
 from tests.conformance.user_reports_compare import compare_exact_report, compare_report, expand
 
 
@@ -32,6 +33,7 @@ from tests.conformance.user_reports_compare import compare_exact_report, compare
         ({"final": {"chat": {"messages": 2}}}, {"final": {"chat": {"messages": 2, "state": "b"}}}, {"final": {}}),
         ({"steps": [{"active_set": []}]}, {"steps": [{"active_set": []}]}, {"steps": [{"active_set": ["a"]}]}),
         ({"book": None}, {"book": None}, {}),
+        ({"itemised": {"chat": 2, "card:scenario": 0}}, {"itemised": {"chat": 2}}, {"itemised": {"chat": 3}}),
         ({"wanted": {"ok": True}, "st": {"ok": False}}, {"ok": True}, {"ok": False}),
     ],
 )  # fmt: skip
@@ -51,3 +53,12 @@ def test_repeats_are_written_out() -> None:
 def test_repeats_may_stand_in_what_is_expected() -> None:
     assert compare_report({"wanted": {"text": {"$repeat": ["ab", 2]}}}, {"text": "abab"}) == []
     assert compare_report({"texts": [{"$repeat": ["ab", 2]}]}, {"texts": ["ab"]}) != []
+
+
+@pytest.mark.parametrize(
+    ("card", "name"), [({"name": "A", "description": "q"}, "A"), ({"name": "", "description": "q"}, "mira")]
+)
+def test_a_card_of_two_fields_is_a_card_where_one_is_asked_for(card: Any, name: str) -> None:
+    repro = {"op": "parse_card", "file": {"name": "mira.json", "json": card}}
+    line = {"id": "x", "repro": repro, "expect": {"ok": True, "name": name}}
+    assert run_line("user_reports", "user.parse_card", line).outcome == "passed"

@@ -8,6 +8,7 @@ from tapster.engine.ecma import stringify
 from tapster.engine.errors import FormatError
 from tapster.engine.formats import Note, import_file
 from tapster.engine.formats.cards import Card
+from tapster.engine.formats.cards.open import open_card_file
 from tapster.engine.formats.chats import parse_chat
 from tapster.engine.formats.documents import to_document
 from tapster.engine.formats.embedded_books import embedded_book
@@ -50,17 +51,25 @@ def parse_card_file(given: Json) -> Json:
     file = expand(given["file"])
     data = base64.b64decode(file["png_base64"]) if "png_base64" in file else stringify(file["json"]).encode()
     try:
-        imported = import_file(file["name"], data, id="c", now=NOW)
+        card, notes = _card(file["name"], data)
     except FormatError:
         return {"ok": False}
-    assert isinstance(imported.resource, Card)
-    book = embedded_book(imported.resource, "lenient")
+    book = embedded_book(card, "lenient")
     return {
         "ok": True,
-        "name": imported.name,
+        "name": card.name,
         "book": None if book is None else to_document(book),
-        "warnings": _said(imported.notes),
+        "warnings": _said(notes),
     }
+
+
+def _card(name: str, data: bytes) -> tuple[Card, Iterable[Note]]:
+    """The card of a file that is said to be one: a name and a description alone would be taken for a persona."""
+    imported = import_file(name, data, id="c", now=NOW)
+    if isinstance(imported.resource, Card):
+        return imported.resource, imported.notes
+    opened = open_card_file(data, id="c", now=NOW, file_name=name)
+    return opened.card, opened.notes
 
 
 @adapter(STEM, "user.parse_book", compare=compare_report)
