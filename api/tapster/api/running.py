@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 import attrs
@@ -11,7 +12,7 @@ from tapster.actors.providers import OpenAiSettings
 from tapster.actors.store.files.traces import LegacyTraces
 from tapster.actors.system import SystemIds
 from tapster.actors.tapster import Tapster, TapsterConfig, open_tapster
-from tapster.runtime import Phase
+from tapster.runtime import Phase, responsive_process
 
 from .app import AppOptions, create_app
 from .backing import Backing
@@ -64,10 +65,10 @@ def app_options(config: Config) -> AppOptions:
 async def open_legacy(config: Config) -> LegacyTraces:
     """The read-only trace files that an older data folder may hold, or that came with an import.
 
-    Raises:
-        StoreError: the schema-3 file is unreadable.
+    An unreadable one stops nothing but the answers that need it.
     """
-    legacy = await trio.to_thread.run_sync(LegacyTraces, config.data_dir, limiter=trio.CapacityLimiter(1))
+    read = partial(LegacyTraces, config.data_dir, must_read=False)
+    legacy = await trio.to_thread.run_sync(read, limiter=trio.CapacityLimiter(1))
     for warning in legacy.warnings:
         log_sink("warning", "traces.legacy-unread", reason=warning)
     return legacy
@@ -81,6 +82,13 @@ async def open_running(config: Config) -> AsyncIterator[Running]:
         StoreError: the data can't be used.
         AddressUnusable: the address is taken.
     """
+    with responsive_process():
+        async with _open(config) as running:
+            yield running
+
+
+@asynccontextmanager
+async def _open(config: Config) -> AsyncIterator[Running]:
     async with open_tapster(tapster_config(config), log=log_sink) as tapster:
         legacy = await open_legacy(config)
         app = create_app(Backing(tapster, legacy), app_options(config))

@@ -120,7 +120,7 @@ def test_an_older_selections_file_is_taken_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "write", "code"),
     [
-        ("session-selections.json", EnsureSelection(S1, None, Selection(), NOW), "FORMAT_INVALID"),
+        ("session-selections.json", EnsureSelection(S1, None, Selection(), NOW), "STORE_READ_FAILED"),
         ("tavern-trace-records.json", PutTrace(S1, {"schemaVersion": 4, "id": "t"}), "STORE_READ_FAILED"),
         ("assembly-presets.json", PutDocument(DocumentKey("strategies", "a"), {}, NOW), "STORE_READ_FAILED"),
     ],

@@ -31,6 +31,8 @@ from .interface import Keyed as Keyed
 from .interface import Refused as Refused
 from .interface import Tables as Tables
 from .interface import Write as Write
+from .loaded import Loaded as Loaded
+from .loaded import load as load
 from .memory import MemoryEngine as MemoryEngine
 from .opening import StoreConfig as StoreConfig
 from .opening import open_engine as open_engine

@@ -17,6 +17,7 @@ import trio
 from tapster.engine.errors import StoreError, TapsterError
 from tapster.runtime import Actor, Clock, LogSink, Request, Threads
 
+from .errors import anew
 from .interface import Done, Engine, Keyed, Write
 
 MAX_BATCH: Final = 512
@@ -181,8 +182,7 @@ class StoreActor(Actor):
         except StoreError as error:
             self._note_failure(error, len(writes))
             for request in batch:
-                # Each asker gets an error of its own: a traceback belongs to one task.
-                request.fail(type(error)(error.message, code=error.code, details=error.details))
+                request.fail(anew(error))
             return
         finally:
             self._in_batch = []

@@ -68,6 +68,11 @@ class CommitFailed(StoreError):
     status = 503
 
 
+def anew(error: StoreError) -> StoreError:
+    """The same error for another asker: a traceback belongs to one task."""
+    return type(error)(error.message, code=error.code, details=error.details)
+
+
 def unstorable(error: UnicodeEncodeError | OverflowError) -> RequestError:
     """The error of a name with half a character, or a number beyond 64 bits, where the database needs a real one."""
     return RequestError(f"a name or number can't be stored ({error}): use whole characters and safe integers")

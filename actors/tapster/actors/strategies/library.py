@@ -17,11 +17,13 @@ from tapster.actors.store import (
     HOME_HOST,
     DeleteDocument,
     DocumentKey,
+    Loaded,
     PutDocument,
     SessionKey,
     Store,
     Together,
     Write,
+    load,
 )
 from tapster.engine.assembly import (
     TAVERN_DEFAULT_ID,
@@ -39,6 +41,7 @@ from tapster.engine.assembly import (
 from tapster.engine.assembly.history.policies import Mode as HistoryMode
 from tapster.engine.assembly.store import stored_json
 from tapster.engine.ecma import Json
+from tapster.engine.errors import StoreError
 from tapster.runtime import Ids, Ref, open_actor
 
 from .owner import OwnerActor, ask
@@ -69,17 +72,20 @@ class _State:
 class Strategies:
     """Presets by id and the applied snapshot of each session.
 
+    Raises (everything):
+        StoreError: what is stored couldn't be read at the start; it was left as it is.
+
     Raises (writes):
         StoreError: the change didn't become durable; nothing of it is in force.
 
     Cancellation: a change either didn't happen or is durable and in force.
     """
 
-    def __init__(self, store: Store, ids: Ids, counters: Changes, ref: Ref, state: _State) -> None:
+    def __init__(self, store: Store, ids: Ids, counters: Changes, ref: Ref, state: Loaded[_State]) -> None:
         self._store = store
         self._counters = counters
         self._ref = ref
-        self._state = state
+        self._loaded = state
         self._lock = trio.Lock()
         # Its document is set for each question; the catalogues of plug-ins are what it keeps.
         self._presets = PresetStore(
@@ -88,6 +94,15 @@ class Strategies:
             default_id=TAVERN_DEFAULT_ID,
             builtins=(*bare_builtins(), *tavern_builtins()),
         )
+
+    @property
+    def problem(self) -> StoreError | None:
+        """Why nothing can be answered; None when all is well."""
+        return self._loaded.problem
+
+    @property
+    def _state(self) -> _State:
+        return self._loaded.value
 
     # Reading ------------------------------------------------------------------------------------------------------
 
@@ -257,7 +272,7 @@ class Strategies:
         await self._store.write(Together(writes), applied=lambda _: self._publish(state, keys))
 
     def _publish(self, state: _State, keys: tuple[SessionKey, ...]) -> None:
-        self._state = state
+        self._loaded = Loaded(state)
         for key in keys:
             # A strategy is part of what a session has selected: a request under way loses its lease.
             self._counters.selection_changed(key)
@@ -280,10 +295,9 @@ def _write(key: DocumentKey, values: Mapping[str, AssemblyPreset | None], name: 
 async def open_strategies(store: Store, ids: Ids, counters: Changes) -> AsyncIterator[Strategies]:
     """The strategies over an open store, for the length of a block.
 
-    Raises:
-        StoreError: what is stored isn't valid; nothing is replaced.
+    What is stored and isn't valid stops nothing but whoever needs a strategy; nothing of it is replaced.
     """
-    state = await _load(store)
+    state = await load(_load(store))
     async with open_actor(OwnerActor("strategies")) as ref:
         yield Strategies(store, ids, counters, ref, state)
 

@@ -12,6 +12,7 @@ from tapster.actors.sources import LoadedPlugin, Sources, load_plugins, open_sou
 from tapster.actors.store import Store
 from tapster.engine.assembly import Capabilities, InvalidAssembly, register_host_sources
 from tapster.engine.assembly.tavern import register_tavern_sources, templates_source, variables_source
+from tapster.engine.errors import StoreError
 from tapster.engine.text.ports import RegexEngine
 from tapster.runtime import Ids, LogSink, Threads, open_actor
 
@@ -71,6 +72,9 @@ async def open_workshop(
         open_variables(store) as variables,
         open_stored_templates(store, regex, variables, draws) as templates,
     ):
+        for problem in (strategies.problem, templates.problem):
+            if problem is not None:
+                log("warning", "store.unreadable", code=problem.code, reason=problem.message)
         scripts = Scripts(scripts_ref)
         runtime = TavernTemplates(scripts, draws)
         register_host_sources(sources.registry)
@@ -92,5 +96,5 @@ def _announce(plugin: LoadedPlugin, strategies: Strategies, log: LogSink) -> Non
     if plugin.presets:
         try:
             strategies.offer(plugin.package, list(plugin.presets))
-        except InvalidAssembly as error:
+        except (InvalidAssembly, StoreError) as error:
             log("warning", "sources.presets-left-out", plugin=plugin.name, code=error.code)

@@ -11,7 +11,7 @@ import attrs
 import trio
 
 from tapster.actors.scripts import QuickJsTemplateEngine
-from tapster.actors.store import DocumentKey, PutDocument, Store
+from tapster.actors.store import DocumentKey, Loaded, PutDocument, Store, load
 from tapster.engine.assembly import RequestContext
 from tapster.engine.ecma import Json
 from tapster.engine.errors import StoreError, TapsterError
@@ -40,6 +40,9 @@ Edit = Callable[[TemplateShelf], tuple[TemplateShelf, StoredTemplate]]
 class StoredTemplates:
     """``TemplateAccess`` for the source, and the owner of what it renders.
 
+    Raises (everything):
+        StoreError: what is stored couldn't be read at the start; it was left as it is.
+
     Raises (changes):
         TemplateEditRefused: the edit doesn't fit the template's state.
         StoreError: it didn't become durable; nothing of it is in force.
@@ -49,19 +52,28 @@ class StoredTemplates:
         self,
         store: Store,
         ref: Ref,
-        shelf: TemplateShelf,
+        shelf: Loaded[TemplateShelf],
         regex: RegexEngine,
         variables: Variables,
         draws: RequestDraws,
     ) -> None:
         self._store = store
         self._ref = ref
-        self._shelf = shelf
+        self._loaded = shelf
         self._regex = regex
         self._variables = variables
         self._draws = draws
         self._engine = QuickJsTemplateEngine()
         self._lock = trio.Lock()
+
+    @property
+    def problem(self) -> StoreError | None:
+        """Why nothing can be answered; None when all is well."""
+        return self._loaded.problem
+
+    @property
+    def _shelf(self) -> TemplateShelf:
+        return self._loaded.value
 
     # The source's side ----------------------------------------------------------------------------------------------
 
@@ -159,9 +171,14 @@ class StoredTemplates:
 
     async def _save(self, shelf: TemplateShelf) -> None:
         def publish(_: object) -> None:
-            self._shelf = shelf
+            self._loaded = Loaded(shelf)
 
         await self._store.write(PutDocument(TEMPLATES, _to_json(shelf), self._store.now_ms), applied=publish)
+
+
+async def _stored(store: Store) -> TemplateShelf:
+    stored = await store.document(TEMPLATES)
+    return _read(None if stored is None else stored.value)
 
 
 def _to_json(shelf: TemplateShelf) -> Json:
@@ -198,10 +215,8 @@ async def open_stored_templates(
 ) -> AsyncIterator[StoredTemplates]:
     """The stored templates over an open store, for the length of a block.
 
-    Raises:
-        StoreError: what is stored isn't valid; nothing is replaced.
+    What is stored and isn't valid stops nothing but whoever needs a template; nothing of it is replaced.
     """
-    stored = await store.document(TEMPLATES)
-    shelf = _read(None if stored is None else stored.value)
+    shelf = await load(_stored(store))
     async with open_actor(OwnerActor("templates")) as ref:
         yield StoredTemplates(store, ref, shelf, regex, variables, draws)

@@ -6,10 +6,9 @@ from typing import final
 
 from tapster.actors.store.checks import conflict
 from tapster.actors.store.codec import copy, encode, encode_pretty, epoch_ms, sha256
-from tapster.actors.store.errors import ReadFailed
+from tapster.actors.store.errors import ReadFailed, anew
 from tapster.actors.store.values import AnyBase, Base, Document, DocumentKey
 from tapster.engine.ecma import Json, is_record, stringify, utf8
-from tapster.engine.errors import TapsterError
 
 from .disk import Signature
 from .layout import COMPACT_NAMES, SELECTIONS, Layout, Member
@@ -24,7 +23,7 @@ class FileDocuments:
         self._staging = staging
         self._layout = layout
         self._revisions: dict[Path, tuple[Signature, str]] = {}
-        self.broken: dict[Path, TapsterError] = {}
+        self.broken: dict[Path, ReadFailed] = {}
         """Shared files that can't be used, with the error that whoever needs them gets."""
 
     def get(self, key: DocumentKey) -> Document | None:
@@ -101,7 +100,7 @@ class FileDocuments:
 
     def _members(self, place: Member) -> dict[str, Json]:
         if place.path in self.broken:
-            raise self.broken[place.path]
+            raise anew(self.broken[place.path])
         document = self._staging.load(place.path, keep=True)
         members = document.get(place.section) if isinstance(document, dict) else None
         return members if isinstance(members, dict) else {}

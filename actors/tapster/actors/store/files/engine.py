@@ -224,8 +224,9 @@ class FilesEngine:
             try:
                 opened = read_selections(self._staging.read(path), limits=SelectionLimits(), now=now)
             except TapsterError as error:
-                self._tables.documents.broken[path] = error
-                self._warn(error.code, path, error.message)
+                said = f"{path.name} can't be used: {error.message}; it was left as it is: repair it or move it away"
+                self._tables.documents.broken[path] = ReadFailed(said, details={"document": path.stem})
+                self._warn("DOCUMENT_UNREADABLE", path, said)
                 continue
             if opened.rewrite:
                 self._staging.store(path, document_json(opened.state))

@@ -6,12 +6,13 @@ read, and never migrated, shrunk or reset.
 Source: spec/trace §10, §11.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import final
 
 import attrs
 
+from tapster.actors.store.errors import ReadFailed, anew
 from tapster.engine.ecma import Json, utf8
 from tapster.engine.errors import StoreError
 from tapster.engine.limits import AUDIT_READ_BYTES, TRACE_READ_BYTES
@@ -38,19 +39,35 @@ SNAPSHOT_SCHEMA = 3
 class LegacyTraces:
     """The older read-only files of a data folder, whole in memory."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, must_read: bool = True) -> None:
         """Read the files; missing ones are empty.
+
+        Args:
+            must_read: whether an unreadable schema-3 file fails this, or only whatever asks for its rows.
+
+        Raises:
+            StoreError: the schema-3 file is unreadable, and it must be read.
+        """
+        self.warnings: tuple[str, ...] = ()
+        self._error: StoreError | None = None
+        self._snapshots: Sequence[Mapping[str, Json]] = ()
+        self._audits = self._open_audits(folder / AUDITS_FILE)
+        try:
+            self._snapshots = _read_snapshots(folder / SNAPSHOTS_FILE)
+        except StoreError as error:
+            if must_read:
+                raise
+            self._error = error
+            self.warnings = (*self.warnings, error.message)
+
+    def rows(self, session_id: str) -> TraceSources:
+        """The older rows of a session.
 
         Raises:
             StoreError: the schema-3 file is unreadable.
         """
-        snapshots = read_if_present(folder / SNAPSHOTS_FILE, TRACE_READ_BYTES)
-        self._snapshots = read_rows(snapshots, SNAPSHOT_SCHEMA, SNAPSHOTS_FILE)
-        self.warnings: tuple[str, ...] = ()
-        self._audits = self._open_audits(folder / AUDITS_FILE)
-
-    def rows(self, session_id: str) -> TraceSources:
-        """The older rows of a session."""
+        if self._error is not None:
+            raise anew(self._error)
         return TraceSources(
             snapshots=[row for row in self._snapshots if row["sessionId"] == session_id],
             audits=self._audits.sessions.get(session_id, ()),
@@ -62,6 +79,13 @@ class LegacyTraces:
         except StoreError as error:
             self.warnings = (error.message,)
             return AuditBook()
+
+
+def _read_snapshots(path: Path) -> Sequence[Mapping[str, Json]]:
+    try:
+        return read_rows(read_if_present(path, TRACE_READ_BYTES), SNAPSHOT_SCHEMA, path.name)
+    except OSError as error:
+        raise ReadFailed(f"{path.name} can't be read: {error.strerror or error}") from error
 
 
 @final
