@@ -4,7 +4,7 @@ import base64
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tapster.engine.ecma import stringify
+from tapster.engine.ecma import parse_json, stringify
 from tapster.engine.errors import FormatError
 from tapster.engine.formats import Note, import_file
 from tapster.engine.formats.cards import Card
@@ -12,6 +12,8 @@ from tapster.engine.formats.cards.open import open_card_file
 from tapster.engine.formats.chats import parse_chat
 from tapster.engine.formats.documents import to_document
 from tapster.engine.formats.embedded_books import embedded_book
+from tapster.engine.formats.file_kinds import kind_of_json
+from tapster.engine.formats.png import is_png
 from tapster.engine.formats.presets import parse_preset, restore_preset
 from tapster.engine.formats.world_books import (
     Diagnostic,
@@ -65,11 +67,13 @@ def parse_card_file(given: Json) -> Json:
 
 def _card(name: str, data: bytes) -> tuple[Card, Iterable[Note]]:
     """The card of a file that is said to be one: a name and a description alone would be taken for a persona."""
+    if not is_png(data) and kind_of_json(parse_json(data.decode())) == "personas":
+        opened = open_card_file(data, id="c", now=NOW, file_name=name)
+        return opened.card, opened.notes
     imported = import_file(name, data, id="c", now=NOW)
-    if isinstance(imported.resource, Card):
-        return imported.resource, imported.notes
-    opened = open_card_file(data, id="c", now=NOW, file_name=name)
-    return opened.card, opened.notes
+    if not isinstance(imported.resource, Card):
+        raise FormatError("unknown-kind", f"{name} is no card")
+    return imported.resource, imported.notes
 
 
 @adapter(STEM, "user.parse_book", compare=compare_report)
