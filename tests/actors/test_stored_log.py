@@ -150,3 +150,8 @@ async def test_reads_take_only_what_they_need(tmp_path: Path, kind: str) -> None
         assert len((await session.inspect(through=6)).events) == 7, "what a resume would close comes after the stored"
         assert (await session.inspect()).events[:6] == tuple(written)
         assert (await session.header()).id == "s"
+        forked = attrs.evolve(HEADER, id="fork", parent_session="s", seed_length=4, is_seeded=True)
+        await log.create(forked, written)
+        child = EmbeddedSession("fork", log, Providers({}), lambda: None)
+        assert await child.own_events() == tuple(written[4:])
+        assert await child.own_events(5) == tuple(written[5:])

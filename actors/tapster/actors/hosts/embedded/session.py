@@ -94,7 +94,8 @@ class EmbeddedSession:
         agent = self._agent()
         if agent is not None:
             return await agent.session.own_events(since)
-        return (await self._store.read(self.session_id, since)).own_events
+        seed_length = (await self._store.read(self.session_id, limit=0)).header.seed_length
+        return (await self._store.read(self.session_id, max(since, seed_length))).events
 
     async def inspect(self, through: int | None = None) -> Inspection:
         """As ``HostSession.inspect``; without a cut a cold one also shows what a resume would close."""
