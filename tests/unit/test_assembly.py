@@ -54,6 +54,20 @@ def test_the_documented_revision_and_ids_come_out() -> None:
     assert message_id("notes:n1", content) == "fa720fd8-ece0-573a-a2c4-ed9ccb685862"
 
 
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "text", None, [], {}, {"id": 1, "role": "user"}, {"id": "u1"}, {"id": "u1", "role": ["user"], "content": []},
+        {"id": "u1", "role": "user", "content": [{"type": "text"}]},
+        {"id": "u1", "role": "user", "content": [{"type": "text", "text": 5}]},
+    ],
+)  # fmt: skip
+def test_host_messages_that_are_none_are_refused_before_any_source_sees_them(bad: Json) -> None:
+    with pytest.raises(InvalidAssembly) as caught:
+        freeze_context(normalise_preset(NOTES), [message("a", "user"), bad])
+    assert (caught.value.code, caught.value.details) == ("NATIVE_MESSAGE_INVALID", {"index": 1})
+
+
 def test_moving_a_rule_takes_the_targets_place() -> None:
     rules = normalise_preset(preset(rule("a"), rule("b"), rule("c"))).rules
     assert [each.id for each in move_rule(rules, "a", "c")] == ["b", "c", "a"]

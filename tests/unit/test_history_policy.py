@@ -184,3 +184,19 @@ def test_a_bad_store_is_refused(bad: Json) -> None:
     with pytest.raises(TapsterError) as raised:
         read_policies(bad, store())
     assert raised.value.code == "HISTORY_STORE_INVALID"
+
+
+def test_odd_events_and_blocks_are_passed_over() -> None:
+    policy = HistoryPolicy(True, (), fragments=(FragmentRule("f", "model", "<x>", "</x>", "literal"),))
+    reply = message("a1", "assistant", "a <x>b</x>", "model")
+    reply["content"] += ["loose", {"type": "text"}, {"type": "image"}]
+    events: Json = ["odd", {"type": ["x"]}, {"type": "user/message", "data": message("u1", "user")}]
+    events.append({"seq": 3, "type": "assistant/message", "data": {"message": reply}})
+    filtered = filter_history([reply, message("u1", "user")], events, policy)
+    assert [block["text"] for block in filtered.messages[0]["content"][:1]] == ["a "]
+    assert filtered.messages[0]["content"][1:] == ["loose", {"type": "text"}, {"type": "image"}]
+
+
+def test_a_delimiter_without_text_is_never_found() -> None:
+    assert find_fragments("text", FragmentRule("f", "model", "", "x", "literal")).warning == "AMBIGUOUS_FRAGMENT"
+    assert find_fragments("abc", FragmentRule("f", "model", "", "d", "literal")).ranges == ()

@@ -6,6 +6,7 @@ import attrs
 import pytest
 
 from tapster.actors.scripts import open_regex_engine
+from tapster.engine.ecma import Json
 from tapster.engine.text.display_rules import DisplayScope, apply_display_rules, expand_names, normalize_display_rule
 from tapster.engine.text.macros import MacroContext
 from tapster.engine.text.regex_scripts import (
@@ -81,6 +82,13 @@ def test_find_syntax(find: str, expected: tuple[str, str] | None) -> None:
 def test_wrong_types_count_as_absent() -> None:
     script = parse_regex_script({"scriptName": 5, "placement": ["x", 2], "minDepth": "x", "maxDepth": "3"})
     assert (script.name, script.placements, script.minimum_depth, script.maximum_depth) == ("", (2,), None, 3)
+
+
+def test_a_script_of_any_shape_is_read() -> None:
+    shapes: list[Json] = [None, [], "x", {"placement": 2, "trimStrings": True, "substituteRegex": "1e999"}]
+    for raw in shapes:
+        script = parse_regex_script(raw)
+        assert (script.placements, script.trim, script.substitute) == ((), (), 0)
 
 
 def test_display_rules() -> None:

@@ -10,7 +10,7 @@ import attrs
 from tapster.engine.ecma import Json
 
 from .frozen import FrozenDict, FrozenList, freeze
-from .messages import Message
+from .messages import Message, check_native
 from .preset import AssemblyPreset
 
 
@@ -53,7 +53,11 @@ def freeze_context(
     """Copy a request's inputs once, so that nothing a caller does later reaches its sources.
 
     ``assets.context`` keeps its string members only.
+
+    Raises:
+        InvalidAssembly: ``NATIVE_MESSAGE_INVALID``.
     """
+    check_native(native_messages)
     members = dict(assets or {})
     texts = members.get("context")
     if isinstance(texts, dict):

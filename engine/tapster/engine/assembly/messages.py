@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from tapster.engine.ecma import Json, stringify, utf8
 
+from .errors import InvalidAssembly
 from .ids import content_hash, message_id
 
 Message: TypeAlias = Mapping[str, Json]
@@ -22,9 +23,36 @@ _SOURCES: dict[str, dict[str, str]] = {
 }
 
 
+def check_native(messages: Iterable[Json]) -> None:
+    """Refuse host messages that nothing could be assembled from.
+
+    Raises:
+        InvalidAssembly: ``NATIVE_MESSAGE_INVALID``, for the first message without a text ``id`` or ``role``, or with a
+            text block that holds no text.
+    """
+    for index, message in enumerate(messages):
+        if not isinstance(message, dict) or not all(isinstance(message.get(key), str) for key in ("id", "role")):
+            raise InvalidAssembly(
+                f"native message {index} needs an id and a role",
+                code="NATIVE_MESSAGE_INVALID",
+                details={"index": index},
+            )
+        for block in blocks_of(message):
+            if block.get("type") == "text" and not isinstance(block.get("text"), str):
+                raise InvalidAssembly(
+                    f"native message {message['id']} has a text block without text",
+                    code="NATIVE_MESSAGE_INVALID",
+                    details={"index": index},
+                )
+
+
 def text_of(message: Message) -> str:
     """All text blocks of a message, joined by line breaks."""
-    return "\n".join(block["text"] for block in blocks_of(message) if block.get("type") == "text")
+    return "\n".join(
+        block["text"]
+        for block in blocks_of(message)
+        if block.get("type") == "text" and isinstance(block.get("text"), str)
+    )
 
 
 def blocks_of(message: Message) -> list[Json]:

@@ -6,6 +6,7 @@ isn't text) leaves the text alone and is reported with its reason; the others go
 Source: vectors/README "st_regex", "user_reports"; spec/resources §8.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 
@@ -92,20 +93,26 @@ class RegexOutcome:
 
 def parse_regex_script(raw: Json) -> RegexScript:
     """A script of SillyTavern's JSON; what has the wrong type counts as absent."""
+    if not isinstance(raw, dict):
+        raw = {}
     return RegexScript(
         name=_text(raw.get("scriptName")),
         find=_text(raw.get("findRegex")),
         replace=_text(raw.get("replaceString")),
-        placements=tuple(item for item in raw.get("placement") or () if isinstance(item, int)),
-        trim=tuple(item for item in raw.get("trimStrings") or () if isinstance(item, str)),
+        placements=tuple(item for item in _list(raw.get("placement")) if isinstance(item, int)),
+        trim=tuple(item for item in _list(raw.get("trimStrings")) if isinstance(item, str)),
         disabled=raw.get("disabled") is True,
         markdown_only=raw.get("markdownOnly") is True,
         prompt_only=raw.get("promptOnly") is True,
         run_on_edit=raw.get("runOnEdit") is True,
-        substitute=int(_number(raw.get("substituteRegex")) or 0),
+        substitute=_whole(raw.get("substituteRegex")),
         minimum_depth=_depth(raw.get("minDepth"), -1),
         maximum_depth=_depth(raw.get("maxDepth"), 0),
     )
+
+
+def _list(value: Json) -> Sequence[Json]:
+    return value if isinstance(value, list | tuple) else ()
 
 
 def _text(value: Json) -> str:
@@ -116,6 +123,11 @@ def _number(value: Json) -> float | None:
     if isinstance(value, str):
         return to_number(value)
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _whole(value: Json) -> int:
+    number = _number(value)
+    return int(number) if number is not None and math.isfinite(number) else 0
 
 
 def _depth(value: Json, least: int) -> float | None:

@@ -10,7 +10,7 @@ import attrs
 
 from tapster.engine.assembly.errors import AssemblyRefused
 from tapster.engine.assembly.messages import Message, blocks_of, is_tool_result, kind_of, source_of
-from tapster.engine.ecma import Json, is_number, sha256_json
+from tapster.engine.ecma import Json, is_number, is_safe_integer, sha256_json
 
 from .fragments import FragmentRange, cut, find_fragments, merge_ranges
 from .policy import DEFAULT_POLICY, HistoryPolicy
@@ -109,7 +109,7 @@ class Filtered:
 
 def event_message(event: Mapping[str, Json]) -> Message | None:
     """The message an event carries, or None for events of other types."""
-    if event.get("type") not in _MESSAGE_EVENTS:
+    if not isinstance(event, Mapping) or not isinstance(event.get("type"), str) or event["type"] not in _MESSAGE_EVENTS:
         return None
     data = event.get("data")
     message = data if event["type"] == "user/message" else data.get("message") if isinstance(data, dict) else None
@@ -164,7 +164,7 @@ def filter_history(
 def _indexed(events: Iterable[Mapping[str, Json]]) -> Iterable[tuple[int, Message]]:
     for event in events:
         message = event_message(event)
-        if message is not None:
+        if message is not None and is_safe_integer(event.get("seq")):
             yield event["seq"], message
 
 
@@ -284,7 +284,11 @@ class _Filter:
         kept: list[Json] = []
         records: list[dict[str, Json]] = []
         is_replay = source_of(message).get("replayState") is not None
-        for index, block in enumerate(message.get("content") or ()):
+        content = message.get("content")
+        for index, block in enumerate(content if isinstance(content, list) else ()):
+            if not isinstance(block, dict):
+                kept.append(block)
+                continue
             block_type = block.get("type")
             if not self.policy.content_types.allows(block_type):
                 if is_replay:
@@ -294,7 +298,7 @@ class _Filter:
                 else:
                     records.append({"index": index, "type": block_type, "action": "exclude"})
                     continue
-            if block_type == "text" and message.get("role") == "assistant":
+            if block_type == "text" and isinstance(block.get("text"), str) and message.get("role") == "assistant":
                 edited, record = self._cut_fragments(message, seq, index, block, reasons)
                 if record is not None:
                     records.append(record)

@@ -88,7 +88,7 @@ def _literal_tokens(text: str, rule: FragmentRule) -> list[_Token]:
 def _occurrences(text: str, needle: str, is_start: bool) -> Iterator[_Token]:
     length = utf16_length(needle)
     offset, units = 0, 0
-    while (found := text.find(needle, offset)) >= 0:
+    while needle and (found := text.find(needle, offset)) >= 0:
         units += utf16_length(text[offset:found])
         yield _Token(is_start, units, units + length)
         units += length

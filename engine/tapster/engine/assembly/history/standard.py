@@ -218,7 +218,7 @@ def plan_standard(
     """
     if not isinstance(nodes, list | tuple) or not all(is_safe_integer(seq) for seq in nodes):
         raise InvalidAssembly("the standard history needs the surface's event seqs", code="HISTORY_NODES_INVALID")
-    by_seq = {event["seq"]: event for event in events}
+    by_seq = {event["seq"]: event for event in events if is_safe_integer(event.get("seq"))}
     if cutoff_seq is None:
         cutoff_seq = max((seq for seq, event in by_seq.items() if event.get("type") == "step/end"), default=-1)
     surface = {str(message.get("id")): message for message in messages}
