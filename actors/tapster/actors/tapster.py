@@ -36,7 +36,7 @@ from tapster.actors.session import (
     Sessions,
 )
 from tapster.actors.session.alerts import RpAlerts
-from tapster.actors.session.cold import cold_preview, cold_request
+from tapster.actors.session.cold import cold_preview
 from tapster.actors.session.embedded import embedded_key
 from tapster.actors.session.requests import SessionRequests
 from tapster.actors.session.strategy import Made
@@ -47,7 +47,7 @@ from tapster.actors.strategies import Strategies, Variables, Workshop, open_work
 from tapster.actors.system import SystemClock, SystemIds
 from tapster.actors.traces import TraceOutbox, open_trace_outbox
 from tapster.engine.activation import ActivationMode, ActivationSettings
-from tapster.engine.assembly import AssemblyPreset, require_available
+from tapster.engine.assembly import AssemblyPreset
 from tapster.engine.ecma import Json
 from tapster.engine.errors import RequestError
 from tapster.engine.policy import RpIntent, Selection, card_bound_intent, command_intent, commit_rp, intent_of
@@ -157,8 +157,9 @@ async def open_tapster(
                 library.sessions, outbox, regex, Threads("engine", ENGINE_THREADS), clock, ids, workshop
             )
             sessions = Sessions(supervisor, ports, max_live=config.max_live_sessions)
-            requests = SessionRequests(host, sessions, workshop)
+            requests = SessionRequests(host, sessions, ports)
             assembler = EmbeddedAssembler(host, requests, workshop.sources.strategies, workshop.capabilities)
+            requests.assembler = assembler
             tavern = EmbeddedTavern(host, sessions, RpAlerts(clock, ids), log, assembler)
             tavern.attach()
             tapster = Tapster(
@@ -276,10 +277,7 @@ class Tapster:
             AssemblyRefused: there is no such strategy (404), or it can't run here (409).
         """
         self._refuse_running(session_id, {})
-        if preset_id is not None:
-            preset = self.strategies.get(preset_id).preset
-            require_available(preset, self.workshop.capabilities, self.sources.strategies.capture())
-        return await self.strategies.apply(embedded_key(session_id), preset_id)
+        return await self.requests.apply(session_id, preset_id)
 
     async def preview_request(
         self, session_id: str, draft: str | None = None, preset: AssemblyPreset | None = None
@@ -294,18 +292,7 @@ class Tapster:
             TapsterError: the request would be refused.
         """
         self.lifecycle.admit()
-        agent = self.host.agent(session_id)
-        assembler = self.tavern.assembler
-        if agent is not None and assembler is not None:
-            try:
-                return await self.requests.preview(assembler, agent, draft, preset)
-            except ActorGone as gone:
-                if gone.taken:
-                    raise
-        try:
-            return await cold_request(embedded_key(session_id), await self._cold(session_id), self.ports, draft, preset)
-        finally:
-            self._forget_asleep(session_id)
+        return await self.requests.preview(session_id, draft, preset)
 
     async def history(self, session_id: str) -> Inspection:
         """One cold look at a session's log; it wakes nobody.

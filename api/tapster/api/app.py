@@ -9,6 +9,7 @@ from quart_trio import QuartTrio
 from tapster.engine.contract import CONTRACT_ROOT, SecurityOptions
 
 from .answers import to_response
+from .assembler import AssemblerRoot, is_assembler_path
 from .contract import ContractRoot
 from .facts import request_facts
 from .own import OWN_ROOT, OwnOptions, OwnRoot
@@ -46,12 +47,15 @@ def create_app(tapster: Tapster, options: AppOptions | None = None) -> QuartTrio
     app.config["BODY_TIMEOUT"] = None
     app.config["RESPONSE_TIMEOUT"] = None
     contract = ContractRoot(tapster, options.security)
+    assembler = AssemblerRoot(tapster, options.security)
     own = OwnRoot(tapster, OwnOptions(options.security, options.token), version("tapster"))
 
     @app.before_request
     async def answer_roots() -> Response | None:
-        """Both roots answer every path and method below them, before the framework's routing has a say."""
+        """The roots answer every path and method below them, before the framework's routing has a say."""
         path = request.scope["path"]
+        if is_assembler_path(path):
+            return to_response(await assembler.answer(request))
         if is_below(path, CONTRACT_ROOT):
             return to_response(await contract.answer(request))
         if is_below(path, OWN_ROOT):

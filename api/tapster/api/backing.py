@@ -25,6 +25,7 @@ from tapster.engine.policy import RequestResult, Selection
 from tapster.runtime import Phase
 
 from .backing_sessions import SessionsPort
+from .backing_strategies import StrategiesPort
 from .backing_upkeep import UpkeepPort
 
 
@@ -156,6 +157,10 @@ class Backing:
     @property
     def sessions(self) -> SessionsPort:
         return SessionsPort(self.tapster)
+
+    @property
+    def strategies(self) -> StrategiesPort:
+        return StrategiesPort(self.tapster)
 
     @property
     def imports(self) -> ImportsPort:

@@ -269,6 +269,46 @@ class StoreUpkeep(Protocol):
         """A complete copy, as a file that is gone when it is closed."""
 
 
+class Strategies(Protocol):
+    """Strategies, sources, history policies, variables and stored templates (spec/assembler §17)."""
+
+    async def overview(self, session_id: str | None) -> Json:
+        """``{presets, defaultPresetId, selection, capabilities, strategies, sources …}``."""
+
+    async def create(self, value: Json) -> Json: ...
+    async def get(self, preset_id: str) -> Json: ...
+    async def update(self, preset_id: str, value: Json) -> Json: ...
+    async def delete(self, preset_id: str) -> None: ...
+    async def select(self, session_id: str, preset_id: str | None) -> Json:
+        """The applied snapshot; None is off."""
+
+    async def applied(self, session_id: str) -> Json:
+        """``{selection, isDecided}``."""
+
+    async def preview(self, session_id: str | None, preset_id: str | None, value: Json, draft: str | None) -> Json:
+        """The request with its provenance; nothing is recorded."""
+
+    async def actual(self, session_id: str) -> Json:
+        """``{request, backend, recordKind, seq?}``."""
+
+    async def policy(self, session_id: str) -> Json:
+        """``{revision, policy, capabilities}``."""
+
+    async def save_policy(self, session_id: str, value: Json, expected_revision: Json) -> Json:
+        """As ``policy``."""
+
+    async def preview_policy(self, session_id: str, value: Json, backend: str | None) -> Json: ...
+    async def sources(self, session_id: str | None) -> Json:
+        """``{sources, plugins}``."""
+
+    async def variables(self, session_id: str) -> Json: ...
+    async def set_variables_mode(self, session_id: str, mode: Literal["native", "managed"], expected: int) -> Json: ...
+    async def patch_variables(self, session_id: str, operations: Json, expected: int, operation_id: str) -> Json: ...
+    async def templates(self) -> Sequence[Json]: ...
+    async def put_template(self, value: Json) -> Json: ...
+    async def delete_template(self, template_id: str) -> None: ...
+
+
 class Tapster(Protocol):
     """Everything the HTTP layer reaches."""
 
@@ -294,6 +334,8 @@ class Tapster(Protocol):
     def traces(self) -> Traces: ...
     @property
     def sessions(self) -> Sessions: ...
+    @property
+    def strategies(self) -> Strategies: ...
     @property
     def imports(self) -> Imports: ...
     @property

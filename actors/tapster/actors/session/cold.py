@@ -13,10 +13,9 @@ from .actor import SessionPorts
 from .compute import FrozenInput, compute_in_thread
 from .finish import assembled_from
 from .messages import Assembled
-from .requests import draft_messages
 from .rolls import RollSeed
 from .state import Followed
-from .strategy import Made, NoStrategy, make_request, uses_variables
+from .strategy import Made, NoStrategy, draft_messages, make_request, uses_variables
 
 
 async def cold_preview(

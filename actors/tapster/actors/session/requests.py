@@ -17,7 +17,7 @@ from tapster.actors.hosts.embedded import (
     context_sections,
     due_snapshot,
 )
-from tapster.actors.hosts.port import SessionNotFound
+from tapster.actors.hosts.port import HostSession, SessionNotFound
 from tapster.actors.sources.embedded import EmbeddedAssembler, carried_by, with_plan
 from tapster.actors.sources.requests import CoreAsked, NativeAsked
 from tapster.actors.store.values import HOME_HOST, SessionKey
@@ -30,25 +30,40 @@ from tapster.engine.assembly import (
     Section,
     StoredPolicy,
     removed_contexts,
+    require_available,
 )
 from tapster.engine.ecma import Json
+from tapster.engine.mvu import VariableResource
+from tapster.runtime import ActorGone
 
+from .actor import SessionPorts
+from .cold import cold_request
 from .directory import Sessions
 from .messages import AssembleRequest, PreviewRequest
-from .strategy import Made, NoStrategy
+from .strategy import Made, NoStrategy, draft_messages
 
-DRAFT_ID: Final = "preview-draft"
 SNAPSHOT_ID: Final = "preview-runtime-context"
 
 
 @final
 @attrs.define(eq=False)
 class SessionRequests:
-    """``Requests`` of the embedded host with Tavern's sessions in it."""
+    """``Requests`` of the embedded host with Tavern's sessions in it, and what people ask about them.
+
+    Attributes:
+        assembler: delivers the requests; set once it has these.
+    """
 
     host: EmbeddedHost
     sessions: Sessions
-    workshop: Workshop
+    ports: SessionPorts
+    assembler: EmbeddedAssembler | None = None
+
+    @property
+    def workshop(self) -> Workshop:
+        """Sources and strategies."""
+        assert self.ports.workshop is not None, "sessions with strategies have a workshop"
+        return self.ports.workshop
 
     def applied(self, session_id: str) -> AssemblyPreset | None:
         """As ``Requests.applied``."""
@@ -70,15 +85,58 @@ class SessionRequests:
         assert made.projection is not None, "a core request has a projection"
         return made.projection
 
-    async def preview(
-        self, assembler: EmbeddedAssembler, agent: Agent, draft: str | None, preset: AssemblyPreset | None
-    ) -> Made:
-        """What the session would send now by its strategy, or by another one; nothing is recorded or changed.
+    async def apply(self, session_id: str, preset_id: str | None) -> AssemblyPreset | None:
+        """Copy a strategy that can run here to a session; None is deliberately off.
+
+        Raises:
+            AssemblyRefused: there is no such strategy (404), or it can't run here (409).
+        """
+        workshop = self.workshop
+        if preset_id is not None:
+            preset = workshop.strategies.get(preset_id).preset
+            require_available(preset, workshop.capabilities, workshop.sources.strategies.capture())
+        return await workshop.strategies.apply(SessionKey(HOME_HOST, session_id), preset_id)
+
+    async def variables(self, session_id: str) -> VariableResource | None:
+        """A session's variables, begun if its card declares some; None when it declares none.
+
+        Raises:
+            SessionNotFound: there is none of that id.
+            MvuError: what the card declares can't be used.
+        """
+        key, header = SessionKey(HOME_HOST, session_id), await self.host.session(session_id).header()
+        bound = await self.ports.library.bound(key)
+        await self.workshop.variables.activate(key, bound.resources.character, header.created_at)
+        return self.workshop.variables.active(key)
+
+    async def preview(self, session_id: str, draft: str | None, preset: AssemblyPreset | None) -> Made:
+        """What a session would send now by its strategy, or by another one; nothing is recorded or changed.
+
+        A session that sleeps isn't woken, and one that the host doesn't know is taken as empty; neither has official
+        sections.
 
         Raises:
             NoStrategy: none is applied and none is given.
             TapsterError: what the assembly itself would raise.
         """
+        agent = self.host.agent(session_id)
+        if agent is not None and self.assembler is not None:
+            try:
+                return await self._preview(self.assembler, agent, draft, preset)
+            except ActorGone as gone:
+                # Put to sleep in this very moment: then it is looked at as it sleeps.
+                if gone.taken:
+                    raise
+        session: HostSession | None = self.host.session(session_id)
+        try:
+            await self.host.session(session_id).header()
+        except SessionNotFound:
+            session = None
+        return await cold_request(SessionKey(HOME_HOST, session_id), session, self.ports, draft, preset)
+
+    async def _preview(
+        self, assembler: EmbeddedAssembler, agent: Agent, draft: str | None, preset: AssemblyPreset | None
+    ) -> Made:
         strategy = preset or self.applied(agent.id)
         if strategy is None:
             raise NoStrategy(agent.id)
@@ -126,11 +184,3 @@ def delivered(
     system = [{"id": PREVIEW_MESSAGE_ID, "role": "system", "content": content}] if plan.system_text else []
     history = [message for message in durable if message.get("role") != "system"]
     return (*system, *history, *plan.accept((*claimed, *due_snapshot(SNAPSHOT_ID, sections, durable))))
-
-
-def draft_messages(draft: str | None) -> tuple[Json, ...]:
-    """A draft as the input that a step would have claimed."""
-    if draft is None:
-        return ()
-    content = [{"type": "text", "text": draft}]
-    return ({"id": DRAFT_ID, "role": "user", "content": content, "source": {"kind": "user"}},)

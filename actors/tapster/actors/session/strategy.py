@@ -37,6 +37,7 @@ from .messages import Assembled
 from .rolls import Rolls
 
 POLICY_SECTION = "rp:policy"
+DRAFT_ID = "preview-draft"
 _KINDS = {"persona": "user"}
 """Module -> the kind of resource that a record names."""
 Lease = Callable[[], None]
@@ -203,3 +204,11 @@ def _source(node: Node, revisions: Mapping[str, str]) -> PartSource:
         entry_id=None if entry_id is None else entry_id.rpartition(":")[2],
         entry_name=node.name if is_entry else None,
     )
+
+
+def draft_messages(draft: str | None) -> tuple[Json, ...]:
+    """A draft as the input that a step would have claimed."""
+    if draft is None:
+        return ()
+    content = [{"type": "text", "text": draft}]
+    return ({"id": DRAFT_ID, "role": "user", "content": content, "source": {"kind": "user"}},)

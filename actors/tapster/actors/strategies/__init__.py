@@ -5,6 +5,7 @@ from .library import Strategies as Strategies
 from .library import open_strategies as open_strategies
 from .opening import Workshop as Workshop
 from .opening import open_workshop as open_workshop
+from .policy_preview import preview_policy as preview_policy
 from .stored_templates import StoredTemplates as StoredTemplates
 from .stored_templates import open_stored_templates as open_stored_templates
 from .templates import TavernTemplates as TavernTemplates

@@ -273,8 +273,9 @@ class Variables:
 
 
 def _declared_by(data: Mapping[str, Json]) -> VariableHistory | None:
+    book = data.get("character_book", data.get("characterBook"))
     try:
-        return open_history(initial_variables(initial_from_card({"data": data})))
+        return open_history(initial_variables(initial_from_card({"data": {**data, "character_book": book}})))
     except MvuError as error:
         if error.code == "MVU_INITIALIZATION_MISSING":
             return None

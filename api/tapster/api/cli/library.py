@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Final
 
@@ -10,17 +9,10 @@ import attrs
 import click
 
 from tapster.engine.ecma import Json, parse_json, stringify
-from tapster.engine.errors import SourceError
 
 from .client import CONTRACT, Api, run, segment
 from .offline import decoded, read_bytes, standard_input
-from .output import write_text
-
-
-class FileUnwritable(SourceError):
-    """A file can't be written; the message names it."""
-
-    code = "FILE_UNWRITABLE"
+from .output import write_bytes, write_text
 
 
 @attrs.frozen
@@ -106,14 +98,7 @@ def export(context: click.Context, kind: str, identity: str, output: Path | None
         raise click.UsageError("personas have no file of their own; `library show user ID` prints one")
     path = f"{CONTRACT}{chosen.path}/{segment(identity)}{chosen.export}"
     data = run(context, lambda api: api.download(path))
-    if output is None or str(output) == "-":
-        sys.stdout.buffer.write(data)
-        return
-    try:
-        output.write_bytes(data)
-    except OSError as error:
-        raise FileUnwritable(f"{output} can't be written: {error.strerror or error}") from error
-    write_text(f"{output}: {len(data)} bytes")
+    write_bytes(output, data)
 
 
 @command.command("delete")

@@ -22,6 +22,8 @@ COMMANDS: Final = {
     "import": "Bring cards, presets, world books and personas into the library.",
     "library": "List, show, edit, export and delete what the library holds.",
     "session": "List and begin sessions, bind resources, see what would be sent.",
+    "strategy": "List, show, save, apply, preview and export strategies.",
+    "sources": "List what can contribute to requests, and the installed plug-ins.",
     "assemble": "Files in, sections and messages out; no server needed.",
     "explain": "Say for each prompt and world-book entry why it is in or what it would have needed.",
     "macro": "Expand the macros of a text; no server needed.",

@@ -19,7 +19,7 @@ from tapster.engine.ecma import Json
 from tapster.engine.errors import TapsterError
 from tapster.runtime import Draining, RuntimeFault
 
-from . import imports, runtime, sessions, store
+from . import imports, runtime, sessions, store, strategies
 from .admission import OWN_ROOT, OwnOptions, admit
 from .routing import OwnCall, OwnRoute, find_route
 
@@ -39,7 +39,15 @@ class OwnRoot:
         self._tapster = tapster
         self._options = options
         self._document = OwnRoute("GET", "/openapi.json", self._openapi, "This document", "runtime")
-        self._routes = (*runtime.ROUTES, *sessions.ROUTES, *imports.ROUTES, *store.ROUTES, *routes, self._document)
+        self._routes = (
+            *runtime.ROUTES,
+            *sessions.ROUTES,
+            *strategies.ROUTES,
+            *imports.ROUTES,
+            *store.ROUTES,
+            *routes,
+            self._document,
+        )
         self._version = version
 
     async def answer(self, request: Request) -> Response:
