@@ -169,6 +169,31 @@ def test_a_file_of_version_1_is_brought_up_to_date_with_a_copy_kept(tmp_path: Pa
     SqliteEngine(path).close()
 
 
+def test_a_file_that_another_program_locks_is_waited_for_and_then_named(tmp_path: Path) -> None:
+    path = tmp_path / "tapster.db"
+
+    def impatient(path: Path, *, read_only: bool) -> sqlite3.Connection:
+        connection = connect(path, read_only=read_only)
+        connection.execute("PRAGMA busy_timeout = 20").fetchone()
+        return connection
+
+    engine = SqliteEngine(path, connect=impatient)
+    engine.commit([Keyed(PutDocument(CHAT, {"n": 1}, 1))], 1)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        for _ in range(2):
+            with pytest.raises(StoreLocked, match="another process"):
+                engine.commit([Keyed(PutDocument(CHAT, {"n": 2}, 1))], 1)
+        with engine.read() as tables:
+            found = tables.documents.get(CHAT)
+        assert found is not None
+        assert found.value == {"n": 1}
+        other.execute("ROLLBACK")
+    engine.commit([Keyed(PutDocument(CHAT, {"n": 3}, 1))], 1)
+    assert engine.check() == ()
+    engine.close()
+
+
 def test_the_settings_of_the_writer(tmp_path: Path) -> None:
     write(tmp_path / "tapster.db", {})
     connection = connect(tmp_path / "tapster.db", read_only=False)

@@ -88,6 +88,7 @@ class StoreLocked(StoreError):
     """Another process has the data open for writing."""
 
     code = "STORE_LOCKED"
+    status = 503
 
 
 class StoreCorrupt(StoreError):
