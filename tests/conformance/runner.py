@@ -10,7 +10,7 @@ import attrs
 
 from tapster.engine.errors import TapsterError
 from tests.conformance.compare import differences
-from tests.conformance.registry import error_value, find_adapter
+from tests.conformance.registry import Adapter, error_value, find_adapter
 from tests.conformance.unbuilt import is_unbuilt
 
 Json = Any
@@ -51,15 +51,21 @@ def run_line(stem: str, area: str, line: Json) -> Result:
         if is_unbuilt(stem, area):
             return Result(area, line_id, "skipped")
         return Result(area, line_id, "failed", (f"no adapter for {stem} {area}",))
+    try:
+        found = _compared(adapter, stem, line)
+    except Exception as error:  # noqa: BLE001 - a crash of the product is a failed line, not the end of the run
+        return Result(area, line_id, "failed", (f"{type(error).__name__}: {ascii(str(error))[:300]}",))
+    return Result(area, line_id, "failed" if found else "passed", tuple(found))
+
+
+def _compared(adapter: Adapter, stem: str, line: Json) -> list[str]:
+    """Where what the product gives for a line differs from what the line expects."""
     given, expected = (line["repro"], line["expect"]) if stem == "user_reports" else (line["input"], line["expected"])
     try:
         actual = adapter.run(given)
     except TapsterError as error:
         actual = error_value(error)
-    except Exception as error:  # noqa: BLE001 - a crash of the product is a failed line, not the end of the run
-        return Result(area, line_id, "failed", (f"{type(error).__name__}: {ascii(str(error))[:300]}",))
-    found = (adapter.compare or differences)(expected, actual)
-    return Result(area, line_id, "failed" if found else "passed", tuple(found))
+    return (adapter.compare or differences)(expected, actual)
 
 
 def run_file(path: Path, *, stem: str | None = None, areas: Iterable[str] = ()) -> Iterator[Result]:

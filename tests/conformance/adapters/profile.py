@@ -206,9 +206,8 @@ class StoreRun:
 
     def run(self, operation: Json) -> Json:
         name, *arguments = operation
-        if name == "reopen":
-            return self.open()
         calls: dict[str, Callable[..., Json]] = {
+            "reopen": self.open,
             "get": self.store.get,
             "has": self.store.has,
             "set": self.store.set,
@@ -221,6 +220,16 @@ class StoreRun:
             return selection_value(calls[name](*arguments))
         except TapsterError as error:
             return error_json(error)
+
+
+def sessions_of(document: Json) -> Json:
+    """Schema and session ids of the stored document."""
+    if document is None:
+        return None
+    members = document if isinstance(document, dict) else {}
+    sessions = members.get("sessions")
+    ids = list(sessions) if isinstance(sessions, dict) else []
+    return {"schemaVersion": members.get("schemaVersion"), "ids": ids}
 
 
 @adapter("tavern_loader", "selection.store")
@@ -241,7 +250,6 @@ def run_store(given: Json) -> Json:
         return {
             "results": results,
             "fileExists": document is not None,
-            "sessions": document
-            and {"schemaVersion": document.get("schemaVersion"), "ids": list(document.get("sessions") or {})},
+            "sessions": sessions_of(document),
             "mode": f"{path.stat().st_mode & 0o777:o}" if new else None,
         }
