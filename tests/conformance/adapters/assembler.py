@@ -103,6 +103,14 @@ FIELDS = {
     "positions": "positions",
 }
 
+CALLABLES = {
+    "resolve": "resolve",
+    "parseText": "parse_text",
+    "renderText": "render_text",
+    "validateResolved": "validate_resolved",
+    "moduleAvailable": "module_available",
+}
+
 
 def declared_source(value: Json) -> SourceDefinition:
     fields: dict[str, Json] = {ours: value[theirs] for theirs, ours in FIELDS.items() if theirs in value}
@@ -126,6 +134,9 @@ def declared_source(value: Json) -> SourceDefinition:
         fields["render_text"] = lambda given: _render(value["render"], given)
     if "validate" in value:
         fields["validate_resolved"] = lambda context: _validate(value["validate"])
+    # A field written instead of described is what a plug-in would pass by mistake.
+    written = {ours: value[theirs] for theirs, ours in CALLABLES.items() if theirs in value}
+    fields |= written
     if "available" in value:
         fields["module_available"] = lambda given: _available(value["available"])
     plugin_id, name = value.get("pluginId", "test.plugin"), value.get("name", value.get("id"))
@@ -214,9 +225,14 @@ def assemble(given: Json, carried: Carried | None = None) -> AssemblyResult:
 
 async def assemble_async(given: Json, context: RequestContext, carried: Carried | None, limits: Json) -> AssemblyResult:
     async with open_sources(registry=make_registry({**given, "sources": []})) as sources:
-        for source in given.get("sources", []):
-            sources.add(declared_source(source))
-        return await assemble_with_sources(sources, context, carried, **limits)
+        # What the block raises leaves it within a group; a refusal is to be seen as the caller of ``assemble`` sees it.
+        try:
+            for source in given.get("sources", []):
+                sources.add(declared_source(source))
+            return await assemble_with_sources(sources, context, carried, **limits)
+        except TapsterError as error:
+            refusal = error
+    raise refusal
 
 
 # Views

@@ -23,13 +23,15 @@ _SOURCES: dict[str, dict[str, str]] = {
 }
 
 
-def check_native(messages: Iterable[Json]) -> None:
+def check_native(messages: object) -> None:
     """Refuse host messages that nothing could be assembled from.
 
     Raises:
         InvalidAssembly: ``NATIVE_MESSAGE_INVALID``, for the first message without a text ``id`` or ``role``, or with a
             text block that holds no text.
     """
+    if not isinstance(messages, list | tuple):
+        raise InvalidAssembly("native messages must be a list", code="NATIVE_MESSAGE_INVALID")
     for index, message in enumerate(messages):
         if not isinstance(message, dict) or not all(isinstance(message.get(key), str) for key in ("id", "role")):
             raise InvalidAssembly(
