@@ -118,10 +118,12 @@ def run_adapter(given: Json) -> Json:
         BookRequest(
             book_ids=tuple(given.get("worldBookIds", ())),
             books={book_id: library_book(book_id, raw, defaults) for book_id, raw in given["books"].items()},
-            selection=selection_of(given["worldBookSelection"]) if "worldBookSelection" in given else None,
+            selection=selection_of(given["worldBookSelection"]) if given.get("worldBookSelection") else None,
             context=context_of(given["messages"]) if "messages" in given else None,
             conversation_text=given.get("conversationText", ""),
-            embedded=embedded_book("c1", "Card", given["embedded"], defaults=defaults) if "embedded" in given else None,
+            embedded=embedded_book("c1", "Card", given["embedded"], defaults=defaults)
+            if given.get("embedded") is not None
+            else None,
             options=ActivationOptions.from_options(options),
         ),
         regex=REGEX,

@@ -36,7 +36,7 @@ def run_v3(given: Json) -> Json:
 
 def answer(given: Json) -> Json:
     storage = RetentionLimits().to_json()
-    request = read_v3_path(given["method"], given["url"].removeprefix(ROOT))
+    request = read_v3_path(given["method"], given["url"].partition("?")[0].removeprefix(ROOT))
     if request.session_id is None:
         return capabilities(storage)
     sources = sources_of(given, request.session_id)

@@ -110,9 +110,10 @@ def store_operation(files: TraceFiles, operation: Json) -> Json:
             case "storage":
                 return {"storage": files.book.limits.to_json()}
             case "put":
-                records = operation.get("records") or generated_records(operation["generate"])
+                records = generated_records(operation["generate"]) if "generate" in operation else operation["records"]
                 files.put(records)
-                return {"ids": [row["id"] for row in files.sources(records[0]["sessionId"]).records]}
+                written = records[0]["sessionId"] if records else session_id
+                return {"ids": [row["id"] for row in files.sources(written).records]}
             case "audits":
                 files.put_audits(session_id, operation["audits"])
                 return {"ids": [row["id"] for row in files.sources(session_id).records]}
