@@ -8,6 +8,7 @@ from typing import Final
 import attrs
 import trio
 
+from tapster.actors.admission import AdmissionLimits
 from tapster.actors.providers import OpenAiSettings
 from tapster.actors.store.files.traces import LegacyTraces
 from tapster.actors.system import SystemIds
@@ -49,6 +50,7 @@ def tapster_config(config: Config) -> TapsterConfig:
         session_mode=config.session_mode,
         max_live_sessions=config.max_live_sessions,
         idle_s=config.idle_s or None,
+        admission=AdmissionLimits(config.session_pending, config.max_pending),
     )
 
 

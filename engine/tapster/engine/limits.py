@@ -147,7 +147,7 @@ REGEX_CACHED_PATTERNS = 512
 
 # Keyword index: what one part and one pass may hold, so that no step holds the interpreter long (style §6).
 MAX_INDEXED_KEY_CHARACTERS = 256
-PATTERNS_A_PART = 10_000
+PATTERNS_A_PART = 5_000
 MAX_HITS_A_PASS = 250_000
 MAX_HITS_A_SCAN = 250_000
 MAX_HITS_A_CHARACTER = 4
@@ -173,6 +173,8 @@ HISTORY_RULES = 100
 HISTORY_DELIMITER_UNITS = 256
 HISTORY_SESSION_ID_UNITS = 512
 ENTRIES_A_PART = 1_000
+SCAN_AUDIT_MISSES = 256
+"""Entries that nothing touched, in the audit of one request in mode ``sillytavern``; explaining names them all."""
 MAX_SCAN_SETTING = 1_000_000
 """Of any number among a session's scan settings; ours."""
 

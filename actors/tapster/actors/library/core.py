@@ -21,7 +21,7 @@ from tapster.actors.store import (
 from tapster.actors.store.codec import iso_ms
 from tapster.engine.ecma import Json
 from tapster.engine.formats.documents import DocumentInvalid
-from tapster.runtime import Clock, Ids, Ref, Threads
+from tapster.runtime import Clock, Ids, Ref, Threads, building
 
 from .actor import Change
 from .cache import ParsedCache
@@ -129,8 +129,8 @@ class LibraryCore:
         return tuple(found)
 
     async def compute(self, function: Callable[..., R], *arguments: Any) -> R:
-        """Run an engine function that may take long, in a thread."""
-        return await self.threads.run(function, *arguments)
+        """Run an engine function that may take long, in a thread; what it makes is expected to stay."""
+        return await self.threads.run(_build, function, arguments)
 
     async def write(self, write: Write[R], applied: Callable[[R], None] | None = None) -> R:
         """Make a change durable; ``applied`` publishes it, even when the asker is leaving."""
@@ -182,6 +182,11 @@ class LibraryCore:
         loaded = Loaded(head, stored.document, value)
         self.cache.put((head.kind, head.id, head.revision), loaded, head.size_bytes)
         return loaded
+
+
+def _build(function: Callable[..., R], arguments: tuple[Any, ...]) -> R:
+    with building():
+        return function(*arguments)
 
 
 def names_of(heads: Iterable[ResourceHead]) -> dict[str, str]:

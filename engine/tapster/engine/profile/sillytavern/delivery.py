@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
+from tapster.engine import limits
 from tapster.engine.activation.sillytavern import PlacedText, Placement, ScanDecision, ScanResult, place_entries
 from tapster.engine.activation.sillytavern.entry import LOGICS, POSITIONS, ScanEntry
 from tapster.engine.activation.tavern.projector import ActivationDiagnostic
@@ -102,20 +103,30 @@ def _lore(entry: ScanEntry, place: _Delivered, books: Mapping[str, ScanBook]) ->
 
 @attrs.frozen(eq=False)
 class _Rows:
-    """The audit rows ``{resource, budget, decisions}``; the budget is shared by all books of a scan."""
+    """The audit rows ``{resource, budget, decisions}``; the budget is shared by all books of a scan.
+
+    Of entries that no key touched only the first are listed: a large book has thousands of them in every request, all
+    with the same two reasons. The scan's result has every decision.
+    """
 
     places: Mapping[str, _Delivered]
     budget: float
     costs: Mapping[str, int]
+    counts: Mapping[str, int]
     by_world: Mapping[str, Sequence[ScanDecision]]
 
     @classmethod
     def of(cls, result: ScanResult, places: Mapping[str, _Delivered], counter: TokenCounter) -> "_Rows":
-        decided: dict[str, list[ScanDecision]] = {}
+        listed: dict[str, list[ScanDecision]] = {}
+        room = limits.SCAN_AUDIT_MISSES
         for decision in result.decisions():
-            decided.setdefault(decision.entry.world, []).append(decision)
+            missed = not (decision.step or decision.matched)
+            if not missed or room > 0:
+                listed.setdefault(decision.entry.world, []).append(decision)
+            room -= missed
         costs = {each.entry.name: counter.count(each.content) for each in result.active}
-        return cls(places, result.budget, costs, decided)
+        counts = {use.compiled.name: len(use.compiled.entries) for use in result.given.books}
+        return cls(places, result.budget, costs, counts, listed)
 
     def row(self, book: ScanBook) -> Json:
         decisions = self.by_world.get(book.use.compiled.name, ())
@@ -130,7 +141,7 @@ class _Rows:
         return {
             "resource": {
                 **book.summary,
-                "entryCount": len(decisions),
+                "entryCount": self.counts[book.use.compiled.name],
                 "matchedEntryCount": sum(decision.active for decision in decisions),
                 "activeEntryIds": sent,
             },
