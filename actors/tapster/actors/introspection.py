@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 import trio
 
+from tapster.actors.admission import AdmissionStatistics
 from tapster.actors.store import StoreStatistics
 from tapster.actors.traces import OutboxStatistics
 from tapster.engine.ecma import Json
@@ -38,6 +39,7 @@ class RuntimeReading:
     threads: tuple[ThreadStatistics, ...]
     store: StoreStatistics
     outbox: OutboxStatistics
+    admission: AdmissionStatistics
 
     def to_json(self) -> Json:
         """The reading as the API gives it."""
@@ -51,6 +53,7 @@ def _nested(reading: RuntimeReading) -> dict[str, Json]:
         "threads": [attrs.asdict(pool) for pool in reading.threads],
         "store": attrs.asdict(reading.store),
         "outbox": attrs.asdict(reading.outbox),
+        "admission": attrs.asdict(reading.admission),
     }
 
 
@@ -72,4 +75,5 @@ def read_runtime(tapster: Tapster) -> RuntimeReading:
         threads=tuple(pool.statistics() for pool in tapster.roster.pools),
         store=tapster.store.statistics(),
         outbox=tapster.outbox.statistics(),
+        admission=tapster.admission.statistics(),
     )

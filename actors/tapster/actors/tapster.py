@@ -14,6 +14,7 @@ from typing import Final, final
 import attrs
 import trio
 
+from tapster.actors.admission import Admission, AdmissionLimits
 from tapster.actors.hosts.embedded import (
     AgentHandle,
     AgentOptions,
@@ -89,6 +90,7 @@ class TapsterConfig:
         session_mode: how new sessions activate world books, unless whoever makes one says otherwise.
         max_live_sessions: sessions awake at once; one more puts the longest unused to sleep.
         idle_s: a session that nobody uses for so long is put to sleep; None keeps it awake.
+        admission: how much may be under way at the borders, for one session and for all.
     """
 
     store: StoreConfig
@@ -97,6 +99,7 @@ class TapsterConfig:
     session_mode: ActivationMode = "sillytavern"
     max_live_sessions: int = 2048
     idle_s: float | None = 900.0
+    admission: AdmissionLimits = attrs.Factory(AdmissionLimits)
 
     @classmethod
     def in_directory(cls, directory: Path) -> TapsterConfig:
@@ -192,7 +195,11 @@ class Tapster:
     workshop: Workshop
     requests: SessionRequests
     lifecycle: Lifecycle = attrs.field(factory=Lifecycle)
+    admission: Admission = attrs.field(init=False)
     opened_at: float = attrs.field(factory=trio.current_time)
+
+    def __attrs_post_init__(self) -> None:
+        self.admission = Admission(self.config.admission, ENGINE_THREADS)
 
     async def open_session(self, session_id: str) -> AgentHandle:
         """The session, woken if it sleeps.

@@ -11,7 +11,8 @@ from tapster.actors.session.embedded import embedded_key
 from tapster.actors.tapster import Tapster
 from tapster.engine.activation.explanations import Language
 from tapster.engine.ecma import Json
-from tapster.engine.projection import SessionHeader, derive_messages
+from tapster.engine.projection import Event, SessionHeader, derive_messages
+from tapster.engine.projection.events import TURN_END
 
 from .explained import explain_assembled
 from .ports import Notice
@@ -82,6 +83,7 @@ class SessionsPort:
         return {
             **self._shown(header),
             "seq": len(inspection.events),
+            "lastTurn": _last_turn(inspection.events),
             "messages": list(derive_messages(inspection.events)),
             "selection": {
                 "presetId": selection.preset_id,
@@ -97,9 +99,12 @@ class SessionsPort:
 
     async def send(self, session_id: str, text: str, *, mode: Literal["followup", "steer", "send"]) -> Json:
         """Queue a message; durable when answered."""
-        handle = await self.tapster.open_session(session_id)
-        deliver = {"followup": AgentHandle.followup, "steer": AgentHandle.steer, "send": AgentHandle.send}[mode]
-        return await deliver(handle, text)
+        agent = self.tapster.host.agent(session_id)
+        waiting = 0 if agent is None else len(agent.queues.next_turn) + len(agent.queues.next_step)
+        with self.tapster.admission.message(session_id, waiting):
+            handle = await self.tapster.open_session(session_id)
+            deliver = {"followup": AgentHandle.followup, "steer": AgentHandle.steer, "send": AgentHandle.send}[mode]
+            return await deliver(handle, text)
 
     async def cancel(self, session_id: str, *, keep_inbox: bool) -> None:
         """Stop the turn under way."""
@@ -108,17 +113,19 @@ class SessionsPort:
 
     async def preview(self, session_id: str, draft: str | None) -> Json:
         """What would be sent now."""
-        assembled = await self.tapster.preview(session_id, draft)
-        return preview_json(assembled)
+        with self.tapster.admission.computation(session_id):
+            return preview_json(await self.tapster.preview(session_id, draft))
 
     async def explain(self, session_id: str, draft: str | None, language: Language) -> Json:
         """Why each prompt and entry would be in the next request or not."""
-        assembled = await self.tapster.preview(session_id, draft)
-        return await self.tapster.ports.threads.run(explain_assembled, assembled, language)
+        with self.tapster.admission.computation(session_id):
+            assembled = await self.tapster.preview(session_id, draft)
+            return await self.tapster.ports.threads.run(explain_assembled, assembled, language, share=session_id)
 
     async def active(self, session_id: str) -> Json:
         """What the session would send now, without text and without claimed input."""
-        snapshot = (await self.tapster.preview(session_id)).snapshot
+        with self.tapster.admission.computation(session_id):
+            snapshot = (await self.tapster.preview(session_id)).snapshot
         audit, preset = snapshot.audit, snapshot.resources.preset
         return {
             "selected": None if preset is None else {"id": preset.id, "name": preset.name},
@@ -146,3 +153,8 @@ class SessionsPort:
             "parentSession": header.parent_session,
             "status": "asleep" if agent is None else agent.status.value,
         }
+
+
+def _last_turn(events: Sequence[Event]) -> Json:
+    """How the newest finished turn ended, None when none has."""
+    return next((event.data["reason"] for event in reversed(events) if event.type == TURN_END), None)

@@ -92,8 +92,16 @@ class Config:
         default="sillytavern",
     )  # fmt: skip
     max_live_sessions: int = _setting(
-        "sessions.max_live", "TAPSTER_MAX_LIVE_SESSIONS", "Sessions awake at once; more are refused for a moment.",
-        default=2048,
+        "sessions.max_live", "TAPSTER_MAX_LIVE_SESSIONS",
+        "Sessions awake at once; one more puts the longest unused to sleep.", default=2048,
+    )  # fmt: skip
+    session_pending: int = _setting(
+        "sessions.max_pending", "TAPSTER_SESSION_MAX_PENDING",
+        "Work under way for one session: a message counts 1, a preview 1 for each 10 ms it takes.", default=64,
+    )  # fmt: skip
+    max_pending: int = _setting(
+        "server.max_pending", "TAPSTER_MAX_PENDING", "The same for all sessions together; more is answered 503.",
+        default=1024,
     )  # fmt: skip
     trace_records: int | None = _setting(
         "traces.max_records", "TAPSTER_TRACE_RECORDS", "Trace records kept in all (sqlite); 256 when not set.",

@@ -6,6 +6,7 @@ send ``{"code", "message", "details"}``. Whatever is not declared is a 500 that 
 Source: spec/http §3, spec/trace §12.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
@@ -106,7 +107,8 @@ def failure_of(error: Exception) -> Failure:
         return Failure(status_of(error), code, bounded(error.message), error.details)
     if isinstance(error, RuntimeFault):
         status = next((status for kind, status in FAULT_STATUS.items() if isinstance(error, kind)), 500)
-        return Failure(status, error.code, bounded(str(error)), retry_after_s=RETRY_AFTER_S if status == 503 else None)
+        wait_s = math.ceil(error.retry_after_s) if isinstance(error, Overloaded) else RETRY_AFTER_S
+        return Failure(status, error.code, bounded(str(error)), retry_after_s=wait_s if status == 503 else None)
     return Failure(500, None, UNEXPECTED_TEXT)
 
 

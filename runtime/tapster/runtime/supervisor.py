@@ -12,7 +12,7 @@ import trio
 
 from .actor import Actor, Ref, open_actor
 from .cleanup import unbounded_shield
-from .errors import ActorGone, Quarantined, RestartLimit
+from .errors import ActorGone, Draining, Quarantined, RestartLimit
 from .ports import LogSink
 from .roster import current_roster
 from .watch import Watched
@@ -101,6 +101,7 @@ class Supervisor:
     _nursery: trio.Nursery
     _log: LogSink
     _children: dict[Child, None] = attrs.field(factory=dict)
+    _is_closing: bool = False
 
     @property
     def children(self) -> tuple[Child, ...]:
@@ -112,7 +113,10 @@ class Supervisor:
 
         Raises:
             Exception: what the first ``open`` raised; the child isn't kept then.
+            Draining: the supervisor is closing.
         """
+        if self._is_closing:
+            raise Draining
         child = Child(name, make, restart or Restart())
         await self._nursery.start(self._keep, child, name=f"supervisor: {name}")
         return child
@@ -149,6 +153,13 @@ class Supervisor:
             if task_status is not None and not is_ready:
                 raise
             self._crashed(child, error)
+        except BaseExceptionGroup as group:
+            # It crashed in the moment in which it was stopped; that must not take its supervisor along.
+            cancelled, bugs = group.split(trio.Cancelled)
+            if cancelled is None or not isinstance(bugs, ExceptionGroup) or (task_status is not None and not is_ready):
+                raise
+            self._crashed(child, bugs)
+            raise cancelled from None
 
     def _crashed(self, child: Child, error: Exception) -> None:
         now = trio.current_time()
@@ -175,6 +186,7 @@ async def open_supervisor(log: LogSink) -> AsyncIterator[Supervisor]:
         try:
             yield supervisor
         finally:
+            supervisor._is_closing = True
             with unbounded_shield():
                 for child in reversed(supervisor.children):
                     await child.stop()  # noqa: ASYNC102 - each actor's close is bounded
