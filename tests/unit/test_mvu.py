@@ -167,3 +167,14 @@ def test_a_thousand_commands_on_a_large_state_share_what_they_do_not_touch() -> 
     assert delta["before"]["room49"]["lamps"]["lamp3"] == [3, {"lit": False}]
     assert sum(room["lamps"]["lamp3"][1]["lit"] for room in found["stat_data"].values()) == 50
     assert not any(room["lamps"]["lamp3"][1]["lit"] for room in variables["stat_data"].values())
+
+
+def test_what_is_no_object_initialises_nothing() -> None:
+    none: list[Any] = [None, [], "card", 5]
+    for raw in none:
+        with pytest.raises(mvu.MvuError) as caught:
+            mvu.initial_from_card(raw)
+        assert caught.value.code == "MVU_INITIALIZATION_MISSING"
+        with pytest.raises(mvu.MvuError) as caught:
+            mvu.initialize_running(raw, {})
+        assert caught.value.code == "MVU_SCHEMA"

@@ -81,3 +81,13 @@ def test_many_texts_cant_fill_it_together(user: ProfileUser | None) -> None:
     given = ProfileInput(parse_preset(raw, id="p", now="2026-01-01T00:00:00.000Z"), user=user)
     with pytest.raises(MacroOutputTooLarge):
         fit_profile(given, CONTEXT, lambda: 0.5)
+
+
+def test_a_variable_that_a_literal_got_into_shows_it_to_the_next_text() -> None:
+    first = expand_macros("{{setvar::v::<{{yaml}}>}}", CONTEXT, draw=lambda: 0.5, literals={"yaml": "a: 1\nb: 2"})
+    assert first.variables == {"v": "<a: 1\nb: 2>"}
+    second = expand_macros("{{getvar::v}}", CONTEXT, draw=lambda: 0.5, variables=first.variables)
+    assert second.text == "<a: 1\nb: 2>"
+    many = "{{setvar::v::" + "{{yaml}}" * 1000 + "}}"
+    with pytest.raises(MacroOutputTooLarge):
+        expand_macros(many, CONTEXT, draw=lambda: 0.5, literals={"yaml": "x" * MACRO_OUTPUT_UNITS})

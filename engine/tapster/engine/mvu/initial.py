@@ -34,7 +34,9 @@ def initial_from_card(raw: Json) -> InitialState:
     Raises:
         MvuError: ``MVU_INITIALIZATION_MISSING``, ``MVU_INITIALIZATION_INVALID`` or ``MVU_SCHEMA_CONFLICT``.
     """
-    data = raw.get("data") if isinstance(raw.get("data"), Mapping) else raw
+    if not isinstance(raw, Mapping):
+        raise MvuError("MVU_INITIALIZATION_MISSING", "the card is no object")
+    data = raw["data"] if isinstance(raw.get("data"), Mapping) else raw
     entries = list(book_entries(data.get("character_book")))
     contents = [_text(entry, "content") for entry in entries if INITVAR in _text(entry, "comment").lower()]
     schema = schema_source((*_texts(entries), *_scripts(data)))
@@ -123,7 +125,7 @@ def initialize_running(variables: Json, initial: Mapping[str, Json]) -> dict[str
     Raises:
         MvuError: as ``normalize_variables``.
     """
-    current = variables.get("stat_data") or {}
+    current = variables.get("stat_data") or {} if isinstance(variables, Mapping) else None
     if not isinstance(current, Mapping):
-        raise MvuError("MVU_SCHEMA", "stat_data must be an object")
+        raise MvuError("MVU_SCHEMA", "the variables and their stat_data must be objects")
     return normalize_variables({**variables, "stat_data": {**initial, **current}})

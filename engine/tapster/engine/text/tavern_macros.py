@@ -82,7 +82,7 @@ def expand_macros(
         if not _MACRO.search(closed_part(expanded, "}}")):
             break
         expanded = _one_pass(expanded, context, store, draw)
-    return Expansion(protected.restore(settled(expanded)), store)
+    return Expansion(protected.restore(settled(expanded)), protected.revealed(store))
 
 
 def settled(text: str) -> str:
@@ -159,6 +159,15 @@ class _Literals:
                 tokens[f"{mark}{key}{mark}"] = literals[name]
                 text = text.replace(macro, f"{mark}{key}{mark}")
         return cls(text, tokens)
+
+    def revealed(self, store: dict[str, str]) -> dict[str, str]:
+        """Variables that a literal got into, with its text: other texts don't know what stands for it here."""
+        for mark, value in self.values.items():
+            for name, held in store.items():
+                if mark in held:
+                    OutputRoom().take(len(held) + held.count(mark) * len(value))
+                    store[name] = held.replace(mark, value)
+        return store
 
     def restore(self, text: str) -> str:
         if not self.values:
