@@ -10,6 +10,7 @@ from tapster.actors.store import StoreConfig
 from tapster.actors.tapster import TapsterConfig, open_tapster
 from tapster.actors.testing import open_model_server
 from tests.support.cli import CARD, PRESET, WORLD, Cli
+from tests.support.served import model_server_thread
 
 
 def bound(cli: Cli, session: str = "s") -> dict[str, str]:
@@ -113,3 +114,18 @@ def test_settings_say_how_a_session_activates_its_books(cli: Cli) -> None:
     cli.run("session", "set", "s", "--mode", "tavern")
     reasons = {item["reason"] for item in cli.json("session", "preview", "s", "--draft", "the bell")["entries"]}
     assert "primary-key-match" in reasons
+
+
+def test_a_message_is_sent_and_the_reply_printed(cli: Cli) -> None:
+    bound(cli)
+    (cli.home / "tapster").mkdir()
+    with model_server_thread() as url:
+        settings = f'[provider]\nurl = "{url}"\nmodel = "stand-in"\n'
+        (cli.home / "tapster" / "tapster.toml").write_text(settings, encoding="utf-8")
+        assert "Is that the bell?" in cli.run("session", "send", "s", "Is that the bell?")
+    assert "[user] Is that the bell?" in cli.run("session", "show", "s")
+
+
+def test_a_failed_turn_says_why(cli: Cli) -> None:
+    bound(cli)
+    assert "TAPSTER_PROVIDER_URL" in cli.run("session", "send", "s", "hello", code=1)

@@ -52,6 +52,11 @@ class Api:
     origin: str
     token: str | None = attrs.field(default=None, repr=False)
 
+    @property
+    def is_in_process(self) -> bool:
+        """Whether this command itself is the server."""
+        return self.origin == IN_PROCESS
+
     async def call(
         self, method: str, path: str, body: Json = None, *, data: bytes | None = None, media_type: str = ""
     ) -> Json:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import click
+import trio
 
 from tapster.api.page.shown import messages_of
 from tapster.engine.activation import ACTIVATION_MODES
@@ -13,10 +16,13 @@ from .client import CONTRACT, OWN, Api, run, segment
 from .offline import describe_profile
 from .output import write_lines, write_text
 
+POLL_S: Final = 0.2
+"""How often a waiting command looks whether the turn is over."""
+
 
 @click.group("session")
 def command() -> None:
-    """List and begin sessions, bind resources to them, and see what would be sent."""
+    """List and begin sessions, bind resources, talk in them, and see what would be sent."""
 
 
 @command.command("list")
@@ -56,6 +62,37 @@ def show(context: click.Context, identity: str, as_json: bool) -> None:
     for message in messages_of(session["messages"]):
         if not message["is_machinery"]:
             write_text(f"[{message['role']}] {message['text']}")
+
+
+@command.command("send")
+@click.argument("identity")
+@click.argument("text")
+@click.option("--no-wait", is_flag=True, help="Return once the message is kept, before the reply.")
+@click.pass_context
+def send(context: click.Context, identity: str, text: str, no_wait: bool) -> None:
+    """Say TEXT in a session and print the reply; exit code 1 when the turn fails.
+
+    Without a running server the turn runs in this command, so it always waits for the reply.
+    """
+
+    async def work(api: Api) -> tuple[list[Json], Json]:
+        path = f"{OWN}/sessions/{segment(identity)}"
+        known = len((await api.get(path))["session"]["messages"])
+        await api.call("POST", f"{path}/messages", {"text": text})
+        if no_wait and not api.is_in_process:
+            return [], None
+        while True:
+            session = (await api.get(path))["session"]
+            if session["status"] != "running":
+                return messages_of(session["messages"][known:]), session["lastTurn"]
+            await trio.sleep(POLL_S)
+
+    replies, ending = run(context, work)
+    for message in replies:
+        if message["role"] == "assistant":
+            write_text(message["text"])
+    if ending is not None and ending["kind"] != "completed":
+        raise click.ClickException(f"the turn ended with {stringify(ending)}")
 
 
 @command.command("bind")
