@@ -86,7 +86,7 @@ def _head_key(key: SessionKey) -> DocumentKey:
 
 def _row_key(key: SessionKey, seq: int) -> DocumentKey:
     # The scope is the session, so that its rows are found without looking at those of others.
-    return DocumentKey(f"{ROWS}-{key.host}", f"{seq:016}", f"s-{key.session}")
+    return DocumentKey(f"{ROWS}-{key.host}", f"{seq:016}", key.session)
 
 
 def _seq(row: Document) -> int:
