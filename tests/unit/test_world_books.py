@@ -153,3 +153,19 @@ def test_a_text_is_guarded_as_its_value_is(text: str, limits: BookLimits, code: 
     found = [validate_world_book(given, limits=limits) for given in (text, json.loads(text))]
     errors = [[item.code for item in each.diagnostics if item.severity == "error"] for each in found]
     assert errors == [[code] if code else []] * 2
+
+
+@pytest.mark.parametrize(
+    ("file_name", "name"),
+    [
+        ("tides.v2.json", "tides.v2"),
+        ("tides", "tides"),
+        (" tides .json", "tides"),
+        (".json", "Untitled World Book"),
+        ("", "Untitled World Book"),
+        (None, "Untitled World Book"),
+    ],
+)
+def test_a_nameless_book_is_called_after_its_file(file_name: str | None, name: str) -> None:
+    stored = import_world_book(b'{"entries":{}}', id="b", now="2026-01-01T00:00:00.000Z", file_name=file_name)
+    assert stored.name == name

@@ -64,5 +64,6 @@ def new_world_book(*, id: str, now: str, name: str = "") -> WorldBookDocument:
 
 
 def _name(book_name: str, file_name: str | None) -> str:
-    stem = (file_name or "").rpartition(".")[0] or (file_name or "")
+    stem, dot, rest = (file_name or "").rpartition(".")
+    stem = stem if dot else rest
     return trim(book_name) or trim(stem) or UNTITLED
