@@ -12,6 +12,7 @@ from tapster.api.backing import Backing
 from tapster.api.own.sessions import MAX_TEXT
 from tapster.api.shown import preview_json
 from tapster.api.sse import last_event_id, stream_response
+from tapster.engine.activation import ACTIVATION_MODES
 from tapster.engine.ecma import Json
 from tapster.engine.errors import RequestError
 
@@ -61,16 +62,20 @@ class SessionPages:
             chosen={kind: shown["selection"][member] for kind, member in BINDINGS.items()},
             chat=await self._transcript(session_id),
             lists=await self.library.lists(),
+            settings=await self.backing.sessions.settings(session_id),
+            modes=ACTIVATION_MODES,
             tab="sessions",
         )
 
     async def bind(self, session_id: str) -> Response:
-        """Bind resources to the session."""
+        """Bind resources to the session, and choose how its world books are activated."""
         await self._must_exist(session_id)
         form = await request.form
         patch: dict[str, Json] = {member: form.get(kind) or None for kind, member in BINDINGS.items()}
         patch["worldBookIds"] = form.getlist("world_books")
         await self.tapster.select(session_id, patch)
+        if "mode" in form:
+            await self.backing.sessions.settings(session_id, {"mode": form["mode"]})
         if is_part():
             return await self.shell.page("_notice.html", notice="bound")
         return go_to(f"/sessions/{segment(session_id)}")
