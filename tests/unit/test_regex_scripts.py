@@ -1,6 +1,7 @@
 """Regex scripts and display rules beyond the vectors: reports, consent, budgets, surrogate pairs."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import attrs
 import pytest
@@ -108,3 +109,10 @@ def test_display_rules() -> None:
 @pytest.mark.parametrize(("given", "depth"), [("3", 3), (" 1.5 ", 1.5), ("", None), ("x", None), ("Infinity", None)])
 def test_depths_of_display_rules_are_finite(given: str, depth: float | None) -> None:
     assert normalize_display_rule({"minDepth": given}, DisplayScope()).minimum_depth == depth
+
+
+def test_odd_members_of_display_rules_count_as_absent() -> None:
+    odd: dict[str, Any] = {"trimStrings": "ab", "scope": {"kind": []}, "placement": "x", "target": 5, "minDepth": [1]}
+    rule = normalize_display_rule(odd, DisplayScope())
+    assert rule == normalize_display_rule({}, DisplayScope())
+    assert normalize_display_rule({"trim_strings": ["a", 1]}, DisplayScope()).trim_strings == ("a",)

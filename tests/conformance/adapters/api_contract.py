@@ -13,6 +13,7 @@ from tapster.engine.contract import (
     project_messages,
     session_title,
 )
+from tapster.engine.contract.messages import messages_of_events
 from tapster.engine.contract.operation_log import PREFIX
 from tapster.engine.errors import RequestError
 from tests.conformance.registry import adapter
@@ -50,7 +51,8 @@ def run_chrome(given: Json) -> Json:
 
 @adapter(STEM, "messages.project")
 def run_messages(given: Json) -> Json:
-    messages = project_messages(given["messages"], given["events"])
+    derived = given.get("messages")
+    messages = project_messages(messages_of_events(given["events"]) if derived is None else derived, given["events"])
     return {"messages": messages, "incompleteTurn": has_incomplete_turn(given["events"])}
 
 

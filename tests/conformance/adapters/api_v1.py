@@ -55,18 +55,19 @@ def filled(value: Json, replies: list[Reply]) -> Json:
     if not isinstance(value, str):
         return value
 
-    def field(match: re.Match[str]) -> str:
+    def field(match: re.Match[str]) -> Json:
         found = replies[int(match.group(1))].json()
         for name in match.group(2).split(".")[1:]:
-            found = found[name]
-        return str(found)
+            found = found[int(name) if isinstance(found, list) else name]
+        return found
 
-    return PLACE.sub(field, value)
+    whole = PLACE.fullmatch(value)
+    return field(whole) if whole else PLACE.sub(lambda match: str(field(match)), value)
 
 
 def shown(reply: Reply) -> Json:
     body = reply.json()
-    if body["ok"]:
+    if not isinstance(body, dict) or body.get("ok", True):  # a download is a document without "ok"
         return masked(body)
     error = body["error"]
     code = error.get("code") if isinstance(error, dict) else body.get("code")

@@ -84,9 +84,7 @@ def normalize_display_rule(raw: Json, scope: DisplayScope, *, new_id: str = "reg
         target=_target(raw, placement),
         scope=_scope(raw.get("scope"), scope),
         placement=placement,
-        trim_strings=tuple(
-            item for item in raw.get("trimStrings") or raw.get("trim_strings") or () if isinstance(item, str)
-        ),
+        trim_strings=tuple(item for item in _trim_list(raw) if isinstance(item, str)),
         markdown_only=legacy_all or _flag(raw, "markdownOnly", "markdown_only"),
         prompt_only=legacy_all or _flag(raw, "promptOnly", "prompt_only"),
         run_on_edit=_flag(raw, "runOnEdit", "run_on_edit"),
@@ -124,6 +122,10 @@ def _first_text(raw: Json, *keys: str) -> str:
     return next((value for key in keys if isinstance(value := raw.get(key), str)), "")
 
 
+def _trim_list(raw: Json) -> Sequence[Json]:
+    return next((value for key in ("trimStrings", "trim_strings") if isinstance(value := raw.get(key), list)), ())
+
+
 def _flag(raw: Json, *keys: str) -> bool:
     return any(raw.get(key) is True for key in keys)
 
@@ -150,10 +152,11 @@ def _target(raw: Json, placement: Sequence[int]) -> Target:
 
 
 def _scope(raw: Json, default: DisplayScope) -> DisplayScope:
-    if default.kind != "global" or not is_record(raw) or raw.get("kind") not in _KINDS:
+    kind = raw.get("kind") if is_record(raw) else None
+    if default.kind != "global" or not isinstance(kind, str) or kind not in _KINDS:
         return default
     resource = raw.get("resourceId")
-    return DisplayScope(_KINDS[raw["kind"]], resource if isinstance(resource, str) else None)
+    return DisplayScope(_KINDS[kind], resource if isinstance(resource, str) else None)
 
 
 def _substitute(raw: Json) -> int:
