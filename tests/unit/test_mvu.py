@@ -26,7 +26,9 @@ def code(text: str, variables: Any = BASE) -> str:
     [
         ("'a, b'", "a, b"), ("`x'y`", "x'y"), ("{a: [1, 'b'],}", {"a": [1, "b"]}),
         ("1 + 2 * (3 - 1)", 5), ("-7/2", -3.5),
-        ("50%", "50%"), ("2**3", "2**3"), ("- -", "- -"), ("2024-01-01", "2024-01-01"), ("007", 7), ("10-3", 7),
+        ("'a\nb'", "a b"), ('"a\nb\\tc"', "a b\tc"), ("'it''s'", "it's"), ("two\nlines", "two lines"), ("x # why", "x"),
+        ("12:30", "12:30"), ("-x", "-x"), ("a:b", "a:b"), ("what?", "what?"), ("1/2 cup", "1/2 cup"),
+        ("50%", "50%"), ("2**3", "2**3"), ("2024-01-01", "2024-01-01"), ("007", 7), ("10-3", 7),
         ("0b11", "0b11"), ("0o17", 15), ("1_000", "1_000"), ("/* why */ 5", 5), ("5 // why", 5), ("1e", "1e"),
         ("0x10", 16), ("plain text", "plain text"), ("null", None), ("true", True), ("'it\\'s'", "it's"), ("+.5", 0.5),
     ],
@@ -45,6 +47,8 @@ def test_argument_forms(text: str, value: object) -> None:
         ("<JSONPatch>[{\"op\":\"move\",\"from\":\"/npc\",\"path\":\"/npc/x\"}]</JSONPatch>", "MVU_PATH"),
         ("_.set('hp', .inf)", "MVU_JSON"), ("_.set('hp', [NaN])", "MVU_JSON"), ("_.set('hp', 1e400)", "MVU_JSON"),
         ("_.set('hp', " + "[" * 3000 + "]" * 3000 + ")", "MVU_LIMIT"), ("_.set('hp', {__proto__: 1})", "MVU_PATH"),
+        ("_.set('hp', a: b)", "MVU_PARSE"), ("_.set('hp', [a, b])", "MVU_PARSE"), ("_.set('hp', - x)", "MVU_PARSE"),
+        ("_.set('hp', !!str 1)", "MVU_PARSE"), ("_.set('hp', {a})", "MVU_PARSE"),
         ("<JSONPatch>[", "MVU_PARSE"), ("_.add('hp',1);" * 1001, "MVU_LIMIT"),
     ],
 )  # fmt: skip
@@ -85,6 +89,12 @@ def test_yaml_of_the_core_schema_only() -> None:
     ):  # fmt: skip
         with pytest.raises(mvu.MvuError):
             parse_core_yaml(bad)
+
+
+def test_a_code_fence_around_a_patch_may_be_on_its_line() -> None:
+    for fence in ("```json\n{}\n```", "```\n{}```", "```json {} ```", "```{}```"):
+        patch = fence.replace("{}", '[{"op":"delta","path":"/hp","value":-1}]')
+        assert after(f"<JSONPatch>\n{patch}\n</JSONPatch>")["hp"] == 9
 
 
 def test_two_schemas_of_a_card_conflict() -> None:

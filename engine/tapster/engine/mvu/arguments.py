@@ -9,10 +9,11 @@ from typing import Any, TypeAlias
 
 import json5
 
-from tapster.engine.ecma import parse_json, to_number, trim
+from tapster.engine.ecma import parse_json, trim
 from tapster.engine.errors import FormatError
 from tapster.engine.limits import MVU_ARITHMETIC_UNITS, MVU_JSON5_UNITS
 
+from .core_yaml import parse_scalar
 from .errors import MvuError
 from .values import check_value
 
@@ -22,11 +23,7 @@ _CLOSERS = {"(": ")", "[": "]", "{": "}"}
 _SIMPLE_TEXT = re.compile(r"'([^'\\\n]*)'|\"([^\"\\\n]*)\"")
 _ARITHMETIC = re.compile(r"[0-9.eE+\-*/%()\s]+")
 _TOKEN = re.compile(r"\s*(?:((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(.))")
-_SCALAR_NO = re.compile(r"[\[\]{},&*!|>@%\"'`#]")
 _LEADING_ZERO = re.compile(r"(?<![0-9.])0[0-9]")
-_DECIMAL = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-_INTEGER = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
-_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 
 def split_call(text: str, position: int) -> tuple[list[str], int]:
@@ -96,7 +93,7 @@ def _parsed(text: str) -> Json:
         result = _Arithmetic(text).value()
         if result is not None:
             return result
-    return plain_scalar(text)
+    return parse_scalar(text)
 
 
 def _parse_json5(text: str) -> tuple[bool, Json]:
@@ -108,36 +105,6 @@ def _parse_json5(text: str) -> tuple[bool, Json]:
         return True, json5.loads(text, allow_duplicate_keys=True)
     except (ValueError, RecursionError):
         return False, None
-
-
-def plain_scalar(text: str) -> Json:
-    """A plain YAML scalar of the core schema.
-
-    Raises:
-        MvuError: ``MVU_PARSE`` for text that is no plain scalar.
-    """
-    if text in ("", "~", "null", "Null", "NULL"):
-        return None
-    if text in ("true", "True", "TRUE"):
-        return True
-    if text in ("false", "False", "FALSE"):
-        return False
-    if _NOT_FINITE.fullmatch(text):
-        raise MvuError("MVU_JSON", f"{text} is not a finite number")
-    if _INTEGER.fullmatch(text):
-        return to_number(text)
-    if _DECIMAL.fullmatch(text):
-        return _finite(text)
-    if _SCALAR_NO.match(text) or ": " in text or " #" in text or "\n" in text:
-        raise MvuError("MVU_PARSE", f"{text[:80]!r} is not a value; quote it if it is meant as text")
-    return text
-
-
-def _finite(text: str) -> Json:
-    number = to_number(text)
-    if number is None or not math.isfinite(number):
-        raise MvuError("MVU_JSON", f"{text[:80]} is not a finite number")
-    return number
 
 
 class _Malformed(Exception):

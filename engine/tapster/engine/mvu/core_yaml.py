@@ -4,6 +4,8 @@ Source: spec/text_and_mvu C2.
 """
 
 import json
+import math
+import re
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
@@ -19,15 +21,19 @@ from ruamel.yaml.events import (
     SequenceStartEvent,
 )
 
-from tapster.engine.ecma import parse_json, utf8
+from tapster.engine.ecma import parse_json, to_number, utf8
 from tapster.engine.errors import FormatError
-from tapster.engine.limits import MVU_MAX_DEPTH, MVU_YAML_BYTES
+from tapster.engine.limits import MVU_JSON5_UNITS, MVU_MAX_DEPTH, MVU_YAML_BYTES
 
-from .arguments import plain_scalar
 from .errors import MvuError
 
 Json: TypeAlias = Any
 Events: TypeAlias = Iterator[Any]
+_DECIMAL = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_INTEGER = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
+_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_NOT_PLAIN = re.compile(r"\A[\[\]{},&*!|>@%\"'`#]|\A[-?:](?:\s|\Z)|:(?:\s|\Z)|\s#|[\r\n]")
+"""What a text may hold only if it is more than a plain scalar on one line."""
 
 
 def parse_core_yaml(text: str) -> Json:
@@ -47,6 +53,45 @@ def parse_core_yaml(text: str) -> Json:
     except (RecursionError, ValueError) as error:
         # ValueError: the scanner's own answer to an escape like \UFFFFFFFF.
         raise _invalid(f"it is nested too deeply or holds an impossible character ({type(error).__name__})") from None
+
+
+def parse_scalar(text: str) -> Json:
+    """One scalar, plain or quoted, perhaps over several lines.
+
+    Raises:
+        MvuError: ``MVU_PARSE`` for text that is no scalar, ``MVU_JSON`` for a number that is not finite.
+    """
+    if not _NOT_PLAIN.search(text):
+        return plain_scalar(text)
+    try:
+        events = list(YAML(typ="safe", pure=True).parse(text)) if len(text) <= MVU_JSON5_UNITS else []
+    except (YAMLError, ValueError, RecursionError):
+        events = []
+    nodes = [event for event in events if isinstance(event, NodeEvent)]
+    only = nodes[0] if len(nodes) == 1 else None
+    if not isinstance(only, ScalarEvent) or only.tag is not None:
+        raise MvuError("MVU_PARSE", f"{text[:80]!r} is not a value; quote it if it is meant as text")
+    return only.value if only.style is not None else plain_scalar(only.value)
+
+
+def plain_scalar(text: str) -> Json:
+    """What a plain scalar of the core schema means.
+
+    Raises:
+        MvuError: ``MVU_JSON`` for a number that is not finite.
+    """
+    if text in ("", "~", "null", "Null", "NULL"):
+        return None
+    if text in ("true", "True", "TRUE"):
+        return True
+    if text in ("false", "False", "FALSE"):
+        return False
+    if not (_INTEGER.fullmatch(text) or _DECIMAL.fullmatch(text) or _NOT_FINITE.fullmatch(text)):
+        return text
+    number = to_number(text)
+    if number is None or not math.isfinite(number):
+        raise MvuError("MVU_JSON", f"{text[:80]} is not a finite number")
+    return number
 
 
 def _invalid(reason: str) -> MvuError:
@@ -119,7 +164,5 @@ def _scalar(event: ScalarEvent) -> Json:
         return event.value
     try:
         return plain_scalar(event.value)
-    except MvuError as error:
-        if error.code == "MVU_JSON":
-            raise _invalid("a number is not finite") from None
-        return event.value
+    except MvuError:
+        raise _invalid("a number is not finite") from None
