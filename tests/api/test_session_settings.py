@@ -6,6 +6,7 @@ from tapster.actors.session.embedded import embedded_key
 from tapster.api.config import Config
 from tapster.api.running import tapster_config
 from tests.support.contract import open_contract
+from tests.support.pages import open_page
 
 OWN = "/tapster/api/v1/sessions"
 
@@ -34,3 +35,12 @@ async def test_a_session_that_only_the_contract_knows_is_in_its_mode(tmp_path: P
 def test_the_configuration_says_what_new_sessions_get() -> None:
     assert tapster_config(Config()).session_mode == "sillytavern"
     assert tapster_config(Config(session_mode="tavern")).session_mode == "tavern"
+
+
+async def test_the_page_shows_the_mode_and_changes_it(tmp_path: Path) -> None:
+    async with open_page(tmp_path) as visitor:
+        await visitor.served.tapster.create_session("s")
+        assert '<option value="sillytavern" selected>' in await visitor.text("/sessions/s")
+        await visitor.post("/sessions/s/bindings", {"mode": "tavern"})
+        assert '<option value="tavern" selected>' in await visitor.text("/sessions/s")
+        assert (await visitor.post("/sessions/s/bindings", {"mode": "other"})).status == 400
