@@ -45,7 +45,9 @@ class SessionVariables:
         self._created_at, self._counts = header.created_at, not header.delegation_depth
         if parent is not None:
             await self._workshop.strategies.inherit(parent, self._key)
-            await variables.inherit(parent, self._key, header.seed_length)
+            # The parent may still be about to count its last reply; the copied events say what it will come to.
+            copied = tuple(counted_replies(parent.session, events[: header.seed_length]))
+            await variables.inherit(parent, self._key, header.seed_length, copied)
         await variables.trim(self._key, len(events))
         if self._counts and variables.active(self._key) is not None:
             own = tuple(counted_replies(self._key.session, events[header.seed_length :]))
@@ -60,10 +62,11 @@ class SessionVariables:
         """
         if not uses_variables(preset):
             return
+        # What was said so far counts for a preview as for a request; it would be committed without either.
+        await self.count()
         if is_preview:
             await self._workshop.variables.look(self._key, card)
         else:
-            await self.count()
             await self._workshop.variables.activate(self._key, card, self._created_at)
 
     def note(self, event: Event) -> bool:

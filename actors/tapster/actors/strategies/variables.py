@@ -103,9 +103,13 @@ class Variables:
 
     # Changes ------------------------------------------------------------------------------------------------------
 
-    async def inherit(self, parent: SessionKey, child: SessionKey, cut: int) -> None:
-        """Give a fork the variables that were in force before the seq ``cut``; a child that has some keeps them."""
-        await self._alone(child, self._inherit, parent, child, cut)
+    async def inherit(self, parent: SessionKey, child: SessionKey, cut: int, replies: Sequence[Reply] = ()) -> None:
+        """Give a fork the variables that were in force before the seq ``cut``; a child that has some keeps them.
+
+        Args:
+            replies: those before the cut, of which the parent may not have counted the last ones yet.
+        """
+        await self._alone(child, self._inherit, parent, child, cut, replies)
 
     async def activate(self, key: SessionKey, card: ProfileCharacter | None, created_at: int) -> None:
         """Begin the variables of the bound card, if it declares some and the session has none of it yet.
@@ -141,12 +145,8 @@ class Variables:
             MvuError: as ``count``.
         """
         shelf, resource = await self._shelf(key), self.active(key)
-        if resource is None or resource.history is None:
-            return
-        known = max(shelf.since, resource.history.current.seq + 1)
-        for reply in replies:
-            if reply.seq >= known:
-                await self.count(key, reply)
+        for reply in () if resource is None else _uncounted(shelf, resource, replies):
+            await self.count(key, reply)
 
     async def set_mode(self, key: SessionKey, mode: Mode, expected_config_revision: int, seq: int) -> VariableResource:
         """Let the session's variables be used (``native``), or keep them for a manager.
@@ -197,17 +197,18 @@ class Variables:
 
         return await ask(self._ref, locked)
 
-    async def _inherit(self, parent: SessionKey, child: SessionKey, cut: int) -> None:
+    async def _inherit(self, parent: SessionKey, child: SessionKey, cut: int, replies: Sequence[Reply]) -> None:
         if (await self._shelf(child)).instances:
             return
         shelf, given = _Shelf(), await self._shelf(parent)
         for card_id, resource in given.instances.items():
             if resource.history is not None:
-                history = resource.history.forked(max(0, cut - 1))
+                late = _uncounted(given, resource, replies) if card_id == given.active else ()
+                history = await self._threads.run(_forked, resource.history, late, max(0, cut - 1))
                 kept = attrs.evolve(resource, id=_instance_id(child, card_id, cut), history=history, operations={})
                 shelf = shelf.with_instance(card_id, kept)
         if shelf.instances:
-            await self._save(child, attrs.evolve(shelf, active=given.active))
+            await self._save(child, attrs.evolve(shelf, active=given.active, since=cut))
 
     async def _begin(self, key: SessionKey, card: ProfileCharacter, created_at: int) -> None:
         history = await self._initial(card)
@@ -280,6 +281,20 @@ def _declared_by(data: Mapping[str, Json]) -> VariableHistory | None:
         if error.code == "MVU_INITIALIZATION_MISSING":
             return None
         raise
+
+
+def _uncounted(shelf: _Shelf, resource: VariableResource, replies: Sequence[Reply]) -> tuple[Reply, ...]:
+    """Replies that were to count for a resource and haven't yet."""
+    if resource.history is None or not resource.may_be_used(None):
+        return ()
+    known = max(shelf.since, resource.history.current.seq + 1)
+    return tuple(reply for reply in replies if reply.seq >= known)
+
+
+def _forked(history: VariableHistory, late: Sequence[Reply], seq: int) -> VariableHistory:
+    for reply in late:
+        history = history.with_reply(reply)
+    return history.forked(seq)
 
 
 def _is_beyond(resource: VariableResource, seq: int) -> bool:
