@@ -128,6 +128,13 @@ async def test_a_preview_without_a_session_tries_a_draft_of_a_strategy(tmp_path:
         assert refusal(await served.client.send("POST", f"{ROOT}/preview", json={}))[0] == 400
 
 
+async def test_the_trace_api_says_what_an_assembler_adds(tmp_path: Path) -> None:
+    async with open_contract(tmp_path) as served:
+        body = (await served.client.send("GET", "/pmp-dsh-tavern/api/v3/capabilities")).json()
+        assert body["sourceProtocolVersion"] == 1
+        assert [body[name] for name in ("composerRegistry", "arbitraryMessageDepth", "requestAssembly")] == [True] * 3
+
+
 async def test_history_policies(tmp_path: Path) -> None:
     async with open_stage(tmp_path) as stage:
         await stage.begin()

@@ -2,6 +2,7 @@
 
 from tapster.api.answers import Answer
 from tapster.api.ports import Tapster
+from tapster.engine.assembly import SourceRegistry
 from tapster.engine.trace import (
     NoHistory,
     capabilities,
@@ -23,7 +24,15 @@ async def answer_v3(tapster: Tapster, method: str, path: str) -> Answer:
     request = read_v3_path(method, path)
     storage = await tapster.traces.storage()
     if request.session_id is None:
-        return Answer(capabilities(storage))
+        return Answer(
+            capabilities(
+                storage,
+                source_protocol=SourceRegistry.version,
+                has_composer=True,
+                can_project=True,
+                keeps_requests=True,
+            )
+        )
     sources = await tapster.traces.sources(request.session_id)
     if request.record_id is None:
         return Answer(index_answer(request.session_id, sources, storage))
