@@ -9,18 +9,19 @@ from typing import Any
 import attrs
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tapster.actors.hosts.embedded import AgentHandle
 from tapster.actors.providers import ScriptedProvider
-from tapster.actors.session import Assemble, Assembled, Superseded
+from tapster.actors.session import Assemble, Assembled, Bound, Superseded
 from tapster.actors.session.embedded import embedded_key
-from tapster.actors.store import StoreConfig
+from tapster.actors.store import SessionKey, StoreConfig
 from tapster.actors.tapster import Tapster, TapsterConfig, open_tapster
 from tapster.engine.activation import ActivationSettings
 from tapster.engine.ecma import Json
 from tapster.engine.errors import RequestError
-from tests.support.tavern import PRESET
+from tapster.engine.formats.presets import Preset, parse_preset
+from tests.support.tavern import PRESET, MemoryLibrary, open_tavern_rig
 
 REGEX = {"scriptName": "calm", "findRegex": "/storm/g", "replaceString": "breeze", "placement": [5], "promptOnly": True}
 
@@ -281,3 +282,36 @@ async def test_an_assembly_that_is_superseded_or_refused_leaves_nothing(tmp_path
             scope.cancel()
             await sessions.ask(key, agent.session, Assemble(9, 2))
         assert "Toll 3." in await at.shows("Silence")
+
+
+async def test_a_state_that_cannot_be_written_is_told_and_written_later(autojump_clock: MockClock) -> None:
+    prompts = [{"identifier": "main", "role": "system", "content": "Dice: {{roll 1d6}}."}]
+    order = [{"character_id": 100001, "order": [{"identifier": "main", "enabled": True}]}]
+    raw = {"name": "P", "prompts": prompts, "prompt_order": order}
+    preset = parse_preset(raw, id="p1", now="2026-01-01T00:00:00.000Z")
+    async with open_tavern_rig(RollingLibrary(preset=preset)) as tavern:
+        library, key = tavern.library, embedded_key("s")
+        handle = await tavern.rig.host.create("s")
+        library.failing = "save_state"
+        await handle.followup("the bell")
+        await handle.when_idle()
+        assert tavern.rig.last_end()["kind"] == "completed"
+        assert "STORE_FAILED" in {fields.get("code") for _, _, fields in tavern.rig.reports}
+        assert library.states == {}
+        library.failing = None
+        await handle.followup("again")
+        await handle.when_idle()
+        assert max(library.states.items(), key=lambda item: item[0][1])[1].rolled == 2
+        await handle.close()
+        assert {owner for owner, _ in library.states} == {key}
+
+
+@attrs.define(eq=False)
+class RollingLibrary(MemoryLibrary):
+    """The library in memory with another preset."""
+
+    preset: Preset = attrs.field(kw_only=True)
+
+    async def bound(self, key: SessionKey) -> Bound:
+        bound = await MemoryLibrary.bound(self, key)
+        return attrs.evolve(bound, resources=attrs.evolve(bound.resources, preset=self.preset))
