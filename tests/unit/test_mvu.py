@@ -188,3 +188,12 @@ def test_what_is_no_object_initialises_nothing() -> None:
         with pytest.raises(mvu.MvuError) as caught:
             mvu.initialize_running(raw, {})
         assert caught.value.code == "MVU_SCHEMA"
+
+
+def test_a_path_is_measured_in_utf16_units() -> None:
+    fox = "\U0001f98a"
+    assert mvu.parse_path(fox * 1000) == (fox * 1000,)
+    for parse in (mvu.parse_path, mvu.parse_pointer):
+        with pytest.raises(mvu.MvuError) as caught:
+            parse("/" + fox * 1000)
+        assert caught.value.code == "MVU_LIMIT"

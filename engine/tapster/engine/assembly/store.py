@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import attrs
 
 from tapster.engine import limits
-from tapster.engine.ecma import Json, is_number, is_record, stringify, utf8
+from tapster.engine.ecma import Json, is_number, is_record, stringify, utf8, utf16_length
 from tapster.engine.errors import StoreError, TapsterError
 
 from .catalogue import NATIVE_ID, ProviderPreset, bare_builtins, read_catalogue
@@ -91,7 +91,7 @@ def _stored(value: Json, preset_id: str, code: str) -> AssemblyPreset:
 
 def is_snapshot_id(value: Json) -> bool:
     """Whether a value may name an applied snapshot: any text of 1 to 200 characters."""
-    return isinstance(value, str) and 1 <= len(value) <= limits.ASSEMBLY_NAME_UNITS
+    return isinstance(value, str) and 1 <= utf16_length(value) <= limits.ASSEMBLY_NAME_UNITS
 
 
 @attrs.frozen

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from tapster.engine.ecma import utf16_length
 from tapster.engine.limits import MVU_PATH_PARTS, MVU_PATH_UNITS
 
 from .errors import MvuError
@@ -23,7 +24,7 @@ def parse_path(text: str) -> tuple[str, ...]:
     Raises:
         MvuError: ``MVU_PATH`` for bad syntax or an unsafe key, ``MVU_LIMIT`` for a path that is too long.
     """
-    if len(text) > MVU_PATH_UNITS:
+    if utf16_length(text) > MVU_PATH_UNITS:
         raise MvuError("MVU_LIMIT", f"a path is longer than {MVU_PATH_UNITS} characters")
     parts: list[str] = []
     position = 0
@@ -56,7 +57,7 @@ def parse_pointer(text: str) -> tuple[str, ...]:
     """
     if text == "":
         return ()
-    if len(text) > MVU_PATH_UNITS:
+    if utf16_length(text) > MVU_PATH_UNITS:
         raise MvuError("MVU_LIMIT", f"a path is longer than {MVU_PATH_UNITS} characters")
     if not text.startswith("/"):
         raise MvuError("MVU_PATH", f"{text[:80]!r} is not a JSON pointer; it starts with '/'")

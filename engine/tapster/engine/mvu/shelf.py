@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from tapster.engine.ecma import sha256_json, stringify
+from tapster.engine.ecma import sha256_json, stringify, utf16_length
 from tapster.engine.errors import RequestError
 from tapster.engine.limits import MVU_OPERATION_UNITS
 
@@ -115,7 +115,7 @@ class VariableResource:
             MvuEditRefused: ``REVISION_CONFLICT``, ``MVU_IDEMPOTENCY_CONFLICT``, ``INVALID_OPERATION``.
             MvuError: the new variables are not usable.
         """
-        if not 1 <= len(operation_id) <= MVU_OPERATION_UNITS:
+        if not 1 <= utf16_length(operation_id) <= MVU_OPERATION_UNITS:
             raise MvuEditRefused(f"an operation id has 1 to {MVU_OPERATION_UNITS} characters", code="INVALID_OPERATION")
         done = self.operations.get(operation_id)
         if done is not None:

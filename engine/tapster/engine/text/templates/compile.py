@@ -9,7 +9,7 @@ import re
 
 import attrs
 
-from tapster.engine.ecma import quote
+from tapster.engine.ecma import quote, utf16_length
 from tapster.engine.limits import TEMPLATE_SOURCE_UNITS
 
 from .errors import TemplateError, TemplateSyntaxError
@@ -56,7 +56,7 @@ def compile_template(source: str, name: str = "template") -> Program:
         TemplateSyntaxError: a tag is not closed.
         TemplateError: ``TEMPLATE_INPUT_LIMIT`` for a source that is too long.
     """
-    if len(source) > TEMPLATE_SOURCE_UNITS:
+    if utf16_length(source) > TEMPLATE_SOURCE_UNITS:
         raise TemplateError(
             f"the template is longer than {TEMPLATE_SOURCE_UNITS} characters",
             code="TEMPLATE_INPUT_LIMIT",

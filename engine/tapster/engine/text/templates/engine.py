@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 
 import attrs
 
-from tapster.engine.ecma import stringify, utf8
+from tapster.engine.ecma import stringify, utf8, utf16_length
 from tapster.engine.limits import TEMPLATE_INPUT_BYTES, TEMPLATE_OUTPUT_UNITS
 
 from .compile import Program, compile_template
@@ -114,7 +114,7 @@ def render_template(
     except ScriptFailure as failure:
         line, column = (None, 1) if failure.line is None else program.place(failure.line, failure.column)
         raise TemplateError(failure.message, code=failure.code, template=name, line=line, column=column) from None
-    if len(output) > TEMPLATE_OUTPUT_UNITS or len(utf8(output)) > TEMPLATE_OUTPUT_UNITS:
+    if utf16_length(output) > TEMPLATE_OUTPUT_UNITS or len(utf8(output)) > TEMPLATE_OUTPUT_UNITS:
         raise TemplateError("the output is too long", code="TEMPLATE_OUTPUT_LIMIT", template=name)
     return output
 
