@@ -154,8 +154,15 @@ async def fill(client: AsgiClient) -> dict[str, str]:
     await post(f"{OWN}/sessions", {"id": "s"})
     await post(f"{CONTRACT}/v1/select", {"sessionId": "s", "id": imported["presets"]})
     template = await post(f"{CONTRACT}/v1/session-templates", {"name": "T", "sourceSessionId": "s"})
+    rules = [{"id": kind, "kind": kind} for kind in ("history", "input")]
+    head = {"format": "dsh-tavern-request-assembly", "version": 1, "name": "S", "backend": "native"}
+    strategy = await post(f"{OWN}/strategies", {"strategy": {**head, "rules": rules}})
+    stored = {"id": "prompt-template:t", "name": "T", "content": "x", "enabled": True, "sessionIds": ["s"]}
+    assert (await client.send("PUT", f"{OWN}/prompt-templates", json={"template": stored})).status == 200
     return {
         **imported,
+        "strategies": strategy["strategy"]["id"],
+        "prompt-templates": "prompt-template%3At",
         "users": user["user"]["id"],
         "session-templates": template["template"]["id"],
         "sessions": "s",

@@ -87,8 +87,8 @@ class StrategiesPort:
 
     async def applied(self, session_id: str) -> Json:
         """What a session has applied: the snapshot, and whether it decided at all."""
-        key = embedded_key(session_id)
-        strategies = self.tapster.strategies
+        await self._inspect(session_id)
+        key, strategies = embedded_key(session_id), self.tapster.strategies
         return {"selection": _selected(strategies.selection(key)), "isDecided": strategies.has_selection(key)}
 
     async def preview(self, session_id: str | None, preset_id: str | None, value: Json, draft: str | None) -> Json:

@@ -19,6 +19,7 @@ from tapster.engine.text.ports import RegexEngine
 from tapster.engine.text.templates import (
     Decision,
     StoredTemplate,
+    TemplateEditRefused,
     TemplateError,
     TemplateShelf,
     parse_stored_template,
@@ -153,10 +154,16 @@ class StoredTemplates:
         return await ask(self._ref, self._edit, change)
 
     async def remove(self, template_id: str) -> None:
-        """Forget a template; one that isn't there is gone already."""
+        """Forget a template.
+
+        Raises:
+            TemplateEditRefused: ``NOT_FOUND``.
+        """
 
         async def remove() -> None:
             async with self._lock:
+                if template_id not in self._shelf.templates:
+                    raise TemplateEditRefused(f"there is no template {template_id!r}", code="NOT_FOUND", status=404)
                 kept = {name: item for name, item in self._shelf.templates.items() if name != template_id}
                 await self._save(attrs.evolve(self._shelf, templates=kept))
 
