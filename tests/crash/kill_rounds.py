@@ -209,6 +209,8 @@ async def kill_rounds(
                 await check(server, ledger)
                 if engine == "sqlite":
                     assert integrity(folder) == "ok"
+                else:
+                    assert (await server.client.get(f"{OWN}/store/check")).json() == {"ok": True, "problems": []}
                 told(Round(number, started_s, ledger.counts.copy()))
                 if number == 0:
                     for session in SESSIONS:
