@@ -29,11 +29,11 @@ from tapster.actors.testing import open_model_server
 from tapster.api.running_file import find_server
 
 SAMPLE: Final = Path(__file__).parent.parent / "api/tapster/api/sample"
-TURNS_PER_SESSION: Final = 12
+TURNS_PER_SESSION: Final = 4
 """Then the client begins another session, so that the history in memory has a steady size."""
-THINK_S: Final = 20.0
+THINK_S: Final = 15.0
 SETTLED_MIN: Final = 10.0
-IDLE_S: Final = 60.0
+IDLE_S: Final = 20.0
 ROOT: Final = "/tapster/api/v1"
 
 

@@ -8,17 +8,9 @@ import traceback
 from collections import Counter
 
 from .program import draw_program
-from .running import run_program, shrink, try_program
+from .running import outcome, run_program, shrink, try_program
 
 PROGRESS_S = 10.0
-
-
-def outcome(seed: int) -> tuple[int, str | None, Counter[str]]:
-    """A seed, how its program failed (None: it held), and the commands in it."""
-    program = draw_program(seed)
-    failure = try_program(program)
-    commands = Counter(type(step.command).__name__ for step in program.steps)
-    return seed, failure.reason if failure is not None else None, commands
 
 
 def many(first: int, count: int, stop_after: int, jobs: int) -> int:

@@ -1,5 +1,6 @@
 """Runs programs so that the same one always does the same, and makes a failing one small."""
 
+from collections import Counter
 from collections.abc import Callable
 
 import attrs
@@ -7,7 +8,7 @@ import trio
 import trio._core._run as scheduler
 import trio.testing
 
-from .program import Program
+from .program import Program, draw_program
 from .world import World
 
 
@@ -75,3 +76,11 @@ def shrink(failure: Failure, attempts: int = 400, tell: Callable[[str], None] = 
         else:
             size //= 2
     return failure
+
+
+def outcome(seed: int) -> tuple[int, str | None, Counter[str]]:
+    """A seed, how its program failed (None: it held), and the commands in it."""
+    program = draw_program(seed)
+    failure = try_program(program)
+    commands = Counter(type(step.command).__name__ for step in program.steps)
+    return seed, failure.reason if failure is not None else None, commands
