@@ -8,6 +8,10 @@ from typing import Any
 import pytest
 
 from tapster.api.answers import attachment_disposition
+from tapster.api.contract import ROUTES
+from tapster.api.contract.routing import Router, family_of
+from tapster.api.errors import SHAPES
+from tapster.engine.errors import RequestError
 from tests.support.asgi import Reply
 from tests.support.contract import Served, open_contract
 from tests.support.pngs import card_chunk, png_with
@@ -264,3 +268,28 @@ async def test_what_no_resource_can_be_is_a_bad_request(served: Served) -> None:
         error = reply.json()["error"]
         told = error["code"] if isinstance(error, dict) else None
         assert (path, reply.status, told) == (path, 400, code)
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("/nothing", None),
+        ("/users/u/nothing", "NOT_FOUND"),
+        ("/users/", "NOT_FOUND"),
+        ("/user-selection/u", None),
+        ("/session-templates/t/u", "NOT_FOUND"),
+        ("/session-configurations/nothing", None),
+        ("/session-configurations/apply", "NOT_FOUND"),
+        ("/world-books/w/nothing", "NOT_FOUND"),
+        ("/world-book-selection/w", None),
+        ("/traces/t", None),
+        ("/ui-settings/u", None),
+    ],
+)
+def test_unknown_paths_belong_to_the_family_that_the_table_names(path: str, code: str | None) -> None:
+    """Object families name a code, the others write a text (spec/http §2, §3)."""
+    shape = SHAPES[family_of(f"/v1{path}")]
+    assert shape.is_object is (code is not None)
+    with pytest.raises(RequestError) as raised:
+        Router(ROUTES).find("GET", f"/v1{path}")
+    assert (raised.value.status, raised.value.code) == (404, "NOT_FOUND")

@@ -94,31 +94,39 @@ def route(
 
 
 FAMILY_PATHS: Sequence[tuple[Family, Sequence[str]]] = (
-    ("v3", ("/v3/",)),
-    ("v2", ("/v2/",)),
+    ("v3", ("/v3/…",)),
+    ("v2", ("/v2", "/v2/…")),
     (
         "settings",
         ("/v1/ui-settings", "/v1/conversation-settings", "/v1/rp-policy", "/v1/rp-mode", "/v1/rp-alert"),
     ),
-    ("templates", ("/v1/session-templates", "/v1/session-configurations/")),
-    ("users", ("/v1/users", "/v1/user-selection")),
+    (
+        "templates",
+        (
+            "/v1/session-templates",
+            "/v1/session-templates/…",
+            "/v1/session-configurations/preview",
+            "/v1/session-configurations/apply",
+        ),
+    ),
+    ("users", ("/v1/users", "/v1/users/…", "/v1/user-selection")),
     ("audit", ("/v1/traces",)),
-    ("characters", ("/v1/characters", "/v1/character-selection")),
-    ("world-books", ("/v1/world-books", "/v1/world-book-selection")),
+    ("characters", ("/v1/characters", "/v1/characters/…", "/v1/character-selection")),
+    ("world-books", ("/v1/world-books", "/v1/world-books/…", "/v1/world-book-selection")),
 )
+"""The paths of each family in the order they are tried; ``…`` stands for anything that follows."""
 
 
 def family_of(path: str) -> Family:
     """Which family answers a raw path below the root; every path has one."""
-    for family, prefixes in FAMILY_PATHS:
-        if any(_is_below(path, prefix) for prefix in prefixes):
+    for family, patterns in FAMILY_PATHS:
+        if any(_is_one(path, pattern) for pattern in patterns):
             return family
     return "presets"
 
 
-def _is_below(path: str, prefix: str) -> bool:
-    base = prefix.removesuffix("/")
-    return path.startswith(base + "/") or (path == base and prefix != "/v3/")
+def _is_one(path: str, pattern: str) -> bool:
+    return path.startswith(pattern[:-1]) if pattern.endswith("…") else path == pattern
 
 
 @attrs.frozen
