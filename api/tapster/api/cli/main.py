@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "backup": "Write a complete copy of the data to a file, while serving or not.",
     "restore": "Put a backup in the place of the data; what was there is kept aside.",
     "check": "Check the integrity of all data.",
+    "ps": "Show what lives in the running server: actors, loop, store, threads.",
     "config": "Show every setting, its value and where it came from.",
     "completion": "Print the shell completion script.",
 }

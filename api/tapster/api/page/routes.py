@@ -17,6 +17,7 @@ from tapster.runtime import RuntimeFault
 from .chat import SessionPages
 from .door import ENTER_PATH, IMPORT_PATH, Door, with_page_headers
 from .library import LibraryPages
+from .runtime import RuntimePages
 from .shell import Shell
 from .traces import TracePages
 
@@ -37,7 +38,8 @@ def add_page(app: QuartTrio, tapster: Tapster, config: Config, legacy: LegacyTra
     blueprint.after_request(with_page_headers)
     blueprint.register_error_handler(TapsterError, shell.refuse)
     blueprint.register_error_handler(RuntimeFault, shell.refuse)
-    for method, rule, view in routes(door, library, chat, traces):
+    runtime = RuntimePages(shell, tapster)
+    for method, rule, view in (*routes(door, library, chat, traces), ("GET", "/runtime", runtime.runtime)):
         blueprint.add_url_rule(rule, view.__name__, view, methods=[method])
     app.register_blueprint(blueprint)
     for refusal in FRAMEWORK_REFUSALS:

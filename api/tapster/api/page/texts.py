@@ -22,6 +22,7 @@ _WORDS: Final[Mapping[str, tuple[str, str]]] = {
     # Library
     "library": ("Library", "资源库"),
     "sessions": ("Sessions", "会话"),
+    "runtime": ("Runtime", "运行状态"),
     "presets": ("Presets", "预设"),
     "characters": ("Characters", "角色卡"),
     "world_books": ("World books", "世界书"),
