@@ -1,6 +1,7 @@
 """The examples, run as their readers would run them."""
 
 import importlib
+import json
 import os
 import subprocess
 import sys
@@ -152,6 +153,31 @@ def test_the_memory_is_installed_by_pip_and_found(tmp_path: Path) -> None:
     ran = subprocess.run([sys.executable, "-c", SCRIPT], check=True, env=environment, capture_output=True, text=True)
     assert "memory tapster-memory-example ('example.memory',) None" in ran.stdout
     assert "tapster-memory-example True The lanterns are out." in ran.stdout
+
+    def tapster(*arguments: str) -> str:
+        program = [
+            sys.executable,
+            "-c",
+            "from tapster.api.cli import main; main()",
+            "--data-dir",
+            str(tmp_path / "data"),
+        ]
+        done = subprocess.run([*program, *arguments], env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "example.memory  tapster-memory-example  version 1  module" in tapster("sources")
+    rules = [{"id": kind, "kind": kind} for kind in ("example.memory", "history", "input")]
+    rules[0] |= {"id": "memory", "role": "system"}
+    strategy = tmp_path / "strategy.json"
+    head = {"format": "dsh-tavern-request-assembly", "version": 1, "name": "With memory", "backend": "native"}
+    strategy.write_text(json.dumps({**head, "rules": rules}), encoding="utf-8")
+    strategy_id = tapster("strategy", "save", str(strategy)).strip()
+    tapster("session", "new", "s")
+    tapster("strategy", "apply", "s", strategy_id)
+    shown = tapster("strategy", "preview", "s", "--draft", "Where is the lantern?")
+    assert "The lanterns are out." in shown
+    assert "from tapster-memory-example" in shown
 
 
 def test_a_plugin_is_what_an_entry_point_names() -> None:

@@ -246,6 +246,28 @@ async def test_forks_and_delegates_inherit_and_previews_of_sleepers_wake_nobody(
         assert "NATIVE_SYSTEM_PREVIEW_UNAVAILABLE" in [each["code"] for each in asleep.result.diagnostics]
 
 
+async def test_a_policy_hides_used_contributions_and_brings_them_back(tmp_path: Path) -> None:
+    policy = {
+        "version": 1,
+        "enabled": True,
+        "sources": [{"kind": "dsh-prompt-assembler", "include": False}],
+        "contentTypes": {"text": True, "image": True, "reasoning": False},
+        "fragments": [],
+    }
+    late = {"id": "late", "kind": "memo", "role": "user", "delivery": "pre-step"}
+    async with open_stage(tmp_path) as stage, stage.tapster.sources.registered(Memo()):
+        await stage.begin()
+        await stage.use("native", *RULES, INPUT, late, historyPolicy=policy)
+        await stage.say("one")
+        assert [text for _, text in await stage.say("two")].count("inn") == 1
+    async with open_stage(tmp_path) as stage, stage.tapster.sources.registered(Memo()):
+        assert [text for _, text in await stage.say("three")].count("inn") == 1
+        stored = stage.tapster.strategies.policy(stage.key("s"))
+        off = {**policy, "enabled": False}
+        await stage.tapster.strategies.save_policy(stage.key("s"), off, stored.revision, "standard")
+        assert [text for _, text in await stage.say("four")].count("inn") == 4
+
+
 async def test_the_example_memory_works_in_process(tmp_path: Path) -> None:
     memory = example("memory", "tapster_memory")
     facts = memory.FactFile(tmp_path / "facts.jsonl")

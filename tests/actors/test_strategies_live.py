@@ -11,6 +11,7 @@ from tapster.actors.providers import Pause
 from tapster.actors.providers.scripted import calls, fails, says
 from tapster.engine.errors import TapsterError
 from tests.support.strategies import INPUT, RULES, Stage, open_stage, shown
+from tests.support.waiting import until
 
 Json = Any
 STATE = {"id": "state", "kind": "tavern.mvu/state", "role": "system"}
@@ -74,9 +75,7 @@ async def test_only_the_last_whole_reply_of_a_completed_turn_counts(tmp_path: Pa
         stage.provider.add([*says("_.set('hp', 2);")[:3], Pause(60)])
         handle = await stage.tapster.open_session("s")
         await handle.followup("two")
-        with trio.fail_after(5):
-            while not stage.provider.active:
-                await trio.sleep(0.01)
+        await until(lambda: stage.provider.active == 1)
         await handle.cancel()
         await handle.when_idle()
         assert await hp(stage) == "10"
@@ -175,7 +174,7 @@ async def test_an_endless_template_costs_its_budget_and_nobody_else(tmp_path: Pa
         async with trio.open_nursery() as nursery:
             for _ in range(4):
                 nursery.start_soon(endless)
-            with trio.fail_after(10):
+            with trio.fail_after(10):  # noqa: ASYNC912 - each turn of the loop waits for a preview
                 while len(refused) < 4:
                     made = await stage.tapster.preview_request("other", "a bell")
                     assert "A bell lies under the reef." in "\n".join(text for _, text in shown(made.messages))
