@@ -10,6 +10,7 @@ from tapster.actors.scripts import open_regex_engine
 from tapster.actors.session import Bound, EmbeddedTavern, Revisions, SessionPorts, Sessions
 from tapster.actors.session.alerts import RpAlerts
 from tapster.actors.store.values import ResourceUse, SessionKey
+from tapster.engine.activation import SessionState
 from tapster.engine.activation.tavern import LibraryBook, MatchDefaults, compile_book, compose_books
 from tapster.engine.ecma import Json
 from tapster.engine.errors import StoreError
@@ -67,6 +68,7 @@ class MemoryLibrary:
     saved_rp: list[RpState] = attrs.field(factory=list)
     parents: list[SessionKey | None] = attrs.field(factory=list)
     ancestors: tuple[RpState, ...] = ()
+    states: dict[tuple[SessionKey, int], SessionState] = attrs.field(factory=dict)
     resolving: int = 0
     most_resolving: int = 0
     _selection: Selection = attrs.field(init=False)
@@ -86,10 +88,19 @@ class MemoryLibrary:
             policy_section="locked",
         )
 
-    async def ensure_selection(self, key: SessionKey, parent: SessionKey | None) -> Selection:
+    async def ensure_selection(self, key: SessionKey, parent: SessionKey | None, cut: int = 0) -> Selection:
         await self._reach("ensure_selection")
         self.parents.append(parent)
         return self._selection
+
+    async def state(self, key: SessionKey, seq: int) -> SessionState:
+        await self._reach("state")
+        seqs = [known for owner, known in self.states if owner == key and known <= seq]
+        return self.states[key, max(seqs)] if seqs else SessionState()
+
+    async def save_state(self, key: SessionKey, seq: int, state: SessionState) -> None:
+        await self._reach("save_state")
+        self.states[key, seq] = state
 
     async def save_rp(self, key: SessionKey, state: RpState) -> None:
         await self._reach("save_rp")
@@ -111,6 +122,9 @@ class MemoryLibrary:
             self.changes_while_resolving -= 1
             self.changes += 1
         return self._bound
+
+    def forget(self, key: SessionKey) -> None:
+        pass
 
     def revisions(self, key: SessionKey) -> Revisions:
         return Revisions(0, self.changes)
