@@ -143,6 +143,9 @@ async def test_a_template_reads_the_requests_own_resources(tmp_path: Path) -> No
         request = await stage.say("a bell")
         assert request[0][1].startswith("[1][2] A bell lies under the reef. Mira keeps the lamp. Lin")
         assert shown(preview.messages) == request
+        [fact] = [each for each in preview.result.diagnostics if each["code"] == "TAVERN_MEMORY_DEPENDENCY_VERSION"]
+        assert (fact["sourceId"], fact["consumerField"], fact["consumerId"]) == ("tavern.text", "ejs", None)
+        assert fact["revision"]
 
 
 async def test_a_bad_template_refuses_the_request_and_names_its_place(tmp_path: Path) -> None:

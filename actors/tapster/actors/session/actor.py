@@ -214,25 +214,19 @@ class SessionActor(Actor):
     async def _assemble_request(self, message: AssembleRequest, older: Request | None) -> Made:
         if older is not None:
             await older.wait_ended()
-        asked = message.asked
-        changed: tuple[str, ...] = ()
-        resolved = self._resolved
+        asked, resolved = message.asked, self._resolved
         if resolved is None or (resolved.turn, resolved.step) != (asked.turn, asked.step):
             resolved = await self._resolve(Assemble(asked.turn, asked.step), asked.turn, asked.step)
-        for _ in range(TRIES):
-            try:
-                self._check(resolved)
-                made = await self._make(asked, resolved)
-            except LeaseLost as lost:
-                resolved = await self._resolve_again(resolved)
-                changed = lost.changed
-                continue
-            # As in ``_assemble``: nothing waits from here on.
-            self._resolved = resolved
-            self._hand_over(resolved, made.state(resolved.computed))
-            self._assembled = with_request(assembled_from(resolved.computed, resolved.frozen, self._ports.ids), made)
-            return made
-        raise LeaseLost(changed)
+        try:
+            made = await self._make(asked, resolved)
+        except LeaseLost:
+            resolved = await self._resolve_again(resolved)
+            made = await self._make(asked, resolved)
+        # As in ``_assemble``: nothing waits from here on.
+        self._resolved = resolved
+        self._hand_over(resolved, made.state(resolved.computed))
+        self._assembled = with_request(assembled_from(resolved.computed, resolved.frozen, self._ports.ids), made)
+        return made
 
     def _hand_over(self, resolved: _Resolved, state: SessionState) -> None:
         self._followed.drop_claims(resolved.frozen.pending)
@@ -243,15 +237,12 @@ class SessionActor(Actor):
         return assembled_from(resolved.computed, resolved.frozen, self._ports.ids)
 
     async def _preview_request(self, message: PreviewRequest) -> Made:
-        changed: tuple[str, ...] = ()
-        for _ in range(TRIES):
-            preset = message.preset or self._applied()
-            resolved = await self._resolve(message, draft=message.draft, preset=preset)
-            try:
-                return await self._make(message.asked, resolved, preset)
-            except LeaseLost as lost:
-                changed = lost.changed
-        raise LeaseLost(changed)
+        preset = message.preset or self._applied()
+        resolved = await self._resolve(message, draft=message.draft, preset=preset)
+        try:
+            return await self._make(message.asked, resolved, preset)
+        except LeaseLost:
+            return await self._make(message.asked, await self._resolve_again(resolved), preset)
 
     async def _make(
         self, asked: NativeAsked | CoreAsked, resolved: _Resolved, preset: AssemblyPreset | None = None
@@ -259,6 +250,7 @@ class SessionActor(Actor):
         workshop, preset = self._ports.workshop, preset or self._applied()
         if workshop is None or preset is None:
             raise NoStrategy(self.key.session)
+        self._check(resolved)
         return await make_request(
             workshop, self.key, preset, asked, resolved.frozen, resolved.computed, lambda: self._check(resolved)
         )

@@ -42,6 +42,7 @@ def request_assets(
         "context": {**{key: value for key, value in names.items() if value}, **frozen.host_context},
         "officialSections": [section.to_json() for section in sections],
         "nativeVariables": dict(variables),
+        "revisions": {use.id: use.revision for use in frozen.bound.uses},
         "diagnostics": [diagnostic.to_json() for diagnostic in computed.snapshot.diagnostics],
     }
     if preset is not None:

@@ -27,6 +27,7 @@ from tapster.engine.assembly.tavern import after_tavern_assembly
 from tapster.engine.assembly.tavern.memory import MVU_SOURCE, TEMPLATE_SOURCE
 from tapster.engine.ecma import Json
 from tapster.engine.errors import TapsterError
+from tapster.engine.limits import PROFILE_BYTES_DEFAULT
 from tapster.engine.profile import PROFILE_SECTION
 from tapster.engine.text.templates import Surroundings
 from tapster.engine.trace import NamedPart, PartSource
@@ -62,6 +63,7 @@ class Made:
         projection: of the advanced backend, None on the other.
         draws: how many draws its sources and macros took.
         revisions: of the resources it was made from, by id.
+        generation: of the registry whose sources it was made from.
         sent: the messages as the host would send them, where a preview knows how it delivers.
     """
 
@@ -72,6 +74,7 @@ class Made:
     projection: Projection | None
     draws: int
     revisions: Mapping[str, str] = attrs.field(factory=dict)
+    generation: int = 0
     sent: tuple[Mapping[str, Json], ...] | None = None
 
     @property
@@ -100,6 +103,7 @@ class Made:
         """What the record keeps of it: no text, no message."""
         return {
             **strategy_facts(self.preset),
+            "registryGeneration": self.generation,
             "sources": [{"id": each["id"], "version": each["version"]} for each in self.result.sources],
             "diagnostics": [each.get("code") for each in self.result.diagnostics],
         }
@@ -142,15 +146,17 @@ async def make_request(
     asked = attrs.evolve(asked, sections=placed(asked.sections, computed.policy_text))
     assets = request_assets(frozen, computed, asked.sections, asked.variables)
     context = asked.context(preset, assets, key.session)
-    rolls = Rolls(frozen.seed, "request")
+    rolls, generation = Rolls(frozen.seed, "request"), workshop.sources.revision.value
     workshop.draws.give(context, rolls, _surroundings(frozen))
     carried = asked.carried if isinstance(asked, CoreAsked) else None
-    result = await assemble(workshop.sources, context, carried, after=after_tavern_assembly)
+    result = await assemble(
+        workshop.sources, context, carried, after=after_tavern_assembly, max_bytes=PROFILE_BYTES_DEFAULT
+    )
     plan = asked.plan(context, result) if isinstance(asked, NativeAsked) else None
     projection = asked.project(context, result) if isinstance(asked, CoreAsked) else None
     lease()
     revisions = {use.id: use.revision for use in frozen.bound.uses}
-    return Made(preset, context, result, plan, projection, rolls.taken, revisions)
+    return Made(preset, context, result, plan, projection, rolls.taken, revisions, generation)
 
 
 def strategy_facts(preset: AssemblyPreset | None) -> dict[str, Json]:

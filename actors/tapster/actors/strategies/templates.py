@@ -3,6 +3,7 @@
 Source: spec/text_and_mvu B2-B5.
 """
 
+import weakref
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import final
 
@@ -11,9 +12,39 @@ import attrs
 from tapster.actors.scripts import RenderTemplate, Scripts
 from tapster.engine.assembly import AssemblyRefused, RequestContext, Rule
 from tapster.engine.ecma import Json
-from tapster.engine.text.templates import TemplateBook, TemplateData, TemplateEntry, TemplatePrompt
+from tapster.engine.text.ports import RegexEngine
+from tapster.engine.text.templates import DataResolver, TemplateBook, TemplateData, TemplateEntry, TemplatePrompt
 
 from .draws import RequestDraws
+
+
+@attrs.frozen(eq=False)
+class NotedResolver(DataResolver):
+    """Notes which entries a template was given; it runs in a thread, one lookup after the other."""
+
+    seen: list[TemplateEntry] = attrs.field(factory=list)
+
+    def matches(self, entry: TemplateEntry, title: object) -> bool:
+        """As ``DataResolver.matches``."""
+        is_found = DataResolver.matches(self, entry, title)
+        if is_found and not any(entry is known for known in self.seen):
+            self.seen.append(entry)
+        return is_found
+
+
+@attrs.frozen(eq=False)
+class NotedData(TemplateData):
+    """Template data that remembers what was read."""
+
+    seen: list[TemplateEntry] = attrs.field(factory=list)
+
+    def resolver(self, regex: RegexEngine) -> DataResolver:
+        """A resolver that notes what it gives."""
+        return NotedResolver(self, regex, self.seen)
+
+    def read_books(self) -> list[str]:
+        """Ids of the books that entries were read from, in their order."""
+        return [book.id for book in self.books if any(entry is seen for entry in book.entries for seen in self.seen)]
 
 
 @final
@@ -23,6 +54,9 @@ class TavernTemplates:
 
     scripts: Scripts
     draws: RequestDraws
+    _read: "weakref.WeakKeyDictionary[RequestContext, dict[str, NotedData]]" = attrs.field(
+        factory=weakref.WeakKeyDictionary
+    )
 
     def render(self, context: RequestContext, rule: Rule) -> Awaitable[str]:
         """The rendered text.
@@ -35,20 +69,35 @@ class TavernTemplates:
             raise AssemblyRefused("a template needs a session", code="TEMPLATE_SESSION_REQUIRED")
         texts = context.assets.get("context")
         variables = dict(texts) if isinstance(texts, dict) else {}
-        return self.scripts.render(
-            RenderTemplate(
-                rule.text, rule.name or rule.id, variables, template_data(context.assets), self.draws.around(context)
-            )
-        )
+        given = template_data(context.assets)
+        data = NotedData(**{field.name: getattr(given, field.name) for field in attrs.fields(TemplateData)})
+        self._read.setdefault(context, {})[rule.id] = data
+        around = self.draws.around(context)
+        return self.scripts.render(RenderTemplate(rule.text, rule.name or rule.id, variables, data, around))
 
     def validate(self, context: RequestContext) -> None:
         """Nothing more to check: what a template reads is the request's own frozen copy, which its lease covers."""
         del context
 
     def facts(self, context: RequestContext, rule: Rule, block_ids: Sequence[str]) -> list[dict[str, Json]]:
-        """The bound resources that a template could read need no facts of their own; see the request's lease."""
-        del context, rule, block_ids
-        return []
+        """The books that a rule's template read, once for each text block it became."""
+        data = self._read.get(context, {}).get(rule.id)
+        revisions = _record(context.assets.get("revisions"))
+        return [
+            {
+                "code": "TAVERN_MEMORY_DEPENDENCY_VERSION",
+                "adapterId": "tavern.world-books",
+                "resourceId": book_id,
+                "revision": revisions.get(book_id),
+                "configRevision": None,
+                "blockId": block_id,
+                "sourceId": "tavern.text",
+                "consumerId": None,
+                "consumerField": rule.id,
+            }
+            for block_id in block_ids
+            for book_id in ([] if data is None else data.read_books())
+        ]
 
 
 def template_data(assets: Mapping[str, Json]) -> TemplateData:

@@ -36,6 +36,8 @@ from .owner import OwnerActor, ask
 VARIABLES: Final = "variables"
 PARSERS: Final = 1
 """Threads that parse replies and cards: one at a time is enough, and none of it runs on the loop."""
+KNOWN_CARDS: Final = 64
+"""Card revisions whose declared variables stay parsed, the newest ones."""
 T = TypeVar("T")
 Change = Callable[[VariableResource], VariableResource]
 
@@ -255,7 +257,9 @@ class Variables:
         revision = card.revision or ""
         if revision not in self._declared:
             found = await self._threads.run(_declared_by, card.data)
-            self._declared = {**dict(list(self._declared.items())[-63:]), revision: found}
+            while len(self._declared) >= KNOWN_CARDS:
+                del self._declared[next(iter(self._declared))]
+            self._declared[revision] = found
         return self._declared[revision]
 
     async def _shelf(self, key: SessionKey) -> _Shelf:
