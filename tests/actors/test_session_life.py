@@ -115,6 +115,16 @@ async def test_a_house_full_of_work_refuses_for_a_moment(autojump_clock: MockClo
         await tapster.create_session("c")
 
 
+async def test_listeners_of_a_session_are_bounded(autojump_clock: MockClock) -> None:
+    async with open_small() as tapster:
+        handle = await tapster.create_session("s")
+        listeners = [await handle.subscribe() for _ in range(64)]
+        with pytest.raises(Overloaded):
+            await handle.subscribe()
+        listeners.pop().close()
+        await handle.subscribe()
+
+
 async def test_crashes_rebuild_a_session_until_they_are_too_many(autojump_clock: MockClock) -> None:
     async with open_small(idle_s=None) as tapster:
         handle = await tapster.create_session("s")

@@ -7,7 +7,7 @@ Source: spec/dsh_host §9, §11 (``agent/created``); design §4 rule 6.
 """
 
 from collections.abc import Callable
-from typing import ClassVar, TypeAlias, final
+from typing import ClassVar, Final, TypeAlias, final
 
 import attrs
 import trio
@@ -17,13 +17,17 @@ from tapster.engine.ecma import Json
 from tapster.engine.errors import FormatError, StoreError, TapsterError
 from tapster.engine.projection import LOG_FORMAT, Event, SessionHeader, closers
 from tapster.engine.projection.events import END_SEED
-from tapster.runtime import Actor, Request, RuntimeFault
+from tapster.runtime import Actor, Overloaded, Request, RuntimeFault
 
 from .agent import Agent, AgentOptions, HostParts
 from .history import LiveLog
 from .hooks import AgentCreated, Origin
 from .inbox import Target
 from .turn import TurnRunner
+
+
+MAX_LISTENERS: Final = 64
+"""Readers of one session's live events: every tab of a household, and a bound on what an event costs."""
 
 
 @attrs.frozen
@@ -263,6 +267,8 @@ class AgentActor(Actor):
             case WhenIdle():
                 self.start(request, agent.status.wait_value, lambda status: status == "idle")
             case Subscribe(after):
+                if agent.log.subscriber_count >= MAX_LISTENERS:
+                    raise Overloaded(f"the list of listeners of {self.name}")
                 request.settle(agent.log.subscribe(after))
             case _:
                 self.start(request, self._durable, _act(agent, request.body))
