@@ -66,7 +66,7 @@ async def started(engine: GatedEngine) -> None:
     """Wait until the first batch is in the engine's hands."""
     with trio.fail_after(5):
         while not engine.batches:
-            await trio.sleep(0)
+            await trio.lowlevel.checkpoint()
 
 
 async def put(store: Store, name: str, done: list[str] | None = None, **more: Any) -> None:
@@ -196,7 +196,7 @@ async def test_a_fault_in_mid_burst_loses_nothing_acknowledged(tmp_path: Path) -
                     await store.put_document(DocumentKey("chats", name), {"n": name})
                     acknowledged.append(name)
                 except CommitFailed:
-                    await trio.sleep(0)
+                    await trio.lowlevel.checkpoint()
 
     async def breaker() -> None:
         for word in ("COMMIT", "INSERT", "RELEASE", "BEGIN", "SAVEPOINT"):

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol, final
 
 import attrs
+import trio
 
 from tapster.engine.assembly import (
     AssemblyPreset,
@@ -170,6 +171,7 @@ Assets = Callable[[str], Awaitable[Mapping[str, Json]]]
 async def no_assets(session_id: str) -> Mapping[str, Json]:
     """The assets of a host that has none."""
     del session_id
+    await trio.lowlevel.checkpoint()
     return {}
 
 
