@@ -25,7 +25,6 @@ from .hooks import AgentCreated, Origin
 from .inbox import Target
 from .turn import TurnRunner
 
-
 MAX_LISTENERS: Final = 64
 """Readers of one session's live events: every tab of a household, and a bound on what an event costs."""
 
