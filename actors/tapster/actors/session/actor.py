@@ -13,7 +13,7 @@ import trio
 
 from tapster.actors.hosts.port import HostSession
 from tapster.actors.sources.requests import CoreAsked, NativeAsked
-from tapster.actors.store.values import SessionKey
+from tapster.actors.store.values import ResourceUse, SessionKey
 from tapster.actors.strategies import Workshop
 from tapster.engine.activation import SessionState
 from tapster.engine.assembly import AssemblyPreset
@@ -104,6 +104,7 @@ class SessionActor(Actor):
         self._under_way: Request | None = None
         self._assembled: Assembled | None = None
         self._resolved: _Resolved | None = None
+        self._uses: tuple[ResourceUse, ...] = ()
         self._variables = None if ports.workshop is None else SessionVariables(key, ports.workshop)
         self._state = SessionState()
         self._unsaved: tuple[int, SessionState] | None = None
@@ -356,7 +357,9 @@ class SessionActor(Actor):
 
     def _note_reply(self, event: Event) -> None:
         if event.type == TURN_END:
-            self._resolved = None
+            # A session that rests keeps what its record may still name, and nothing of how it came about.
+            self._uses = self._uses if self._assembled is None else self._assembled.uses
+            self._resolved = self._assembled = None
         if self._variables is not None and self._variables.note(event):
             self.start_background(self._variables.count_soon)
 
@@ -389,7 +392,7 @@ class SessionActor(Actor):
         await self._save()
 
     def _write(self, written: Written) -> None:
-        uses = self._assembled.uses if self._assembled is not None else ()
+        uses = self._uses if self._assembled is None else self._assembled.uses
         for record in written.records:
             self._ports.traces.put(self.key, record, uses)
         if written.audits:

@@ -21,6 +21,7 @@ from tapster.actors.hosts.embedded import (
     PromptContext,
     RequestFailed,
     SessionEvent,
+    StatusChange,
     StepContext,
     StreamCall,
     ToolExecution,
@@ -93,6 +94,7 @@ class EmbeddedTavern:
         hooks.stream.add(self._stream, prepend=True)
         hooks.request_error.add(self._request_error, prepend=True)
         hooks.disposed.add(self._disposed)
+        hooks.status.add(self._status)
         if self.assembler is not None:
             self.assembler.attach()
         # Outside of everyone: what it sees is the prompt as it is rendered.
@@ -182,6 +184,12 @@ class EmbeddedTavern:
         decision = await proceed(failed) or self._admission.retry(context, failed)
         await self._observe(context.agent, RequestErrored(context.turn, context.step, decision == "retry"))
         return decision
+
+    def _status(self, change: StatusChange) -> None:
+        """Keep nothing of an agent that rests."""
+        if change.status == "idle":
+            self._official.pop(change.agent.id, None)
+            self._applied.pop(change.agent.id, None)
 
     def _disposed(self, agent: Agent) -> None:
         self.sessions.release(embedded_key(agent.id))
