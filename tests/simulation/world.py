@@ -443,6 +443,8 @@ class World:
             else:
                 clients.start_soon(Client(self, tapster, number).obey, step)
             await trio.sleep(step.pause_s)
+        # Sometimes the last commands get through before everything closes, sometimes they don't.
+        await trio.sleep(self.rng.choice((0.0, 0.01, 5.0, 200.0)))
         return []
 
     async def _rest(self) -> None:
