@@ -38,8 +38,9 @@ async def hp(stage: Stage, session_id: str = "s") -> Json:
     return text.partition(",")[0].removeprefix('{"hp":')
 
 
-async def test_a_finished_reply_changes_the_variables_of_the_next_request(tmp_path: Path) -> None:
-    async with open_stage(tmp_path) as stage:
+@pytest.mark.parametrize("engine", ["sqlite", "files"])
+async def test_a_finished_reply_changes_the_variables_of_the_next_request(tmp_path: Path, engine: str) -> None:
+    async with open_stage(tmp_path, engine=engine) as stage:
         await stage.begin()
         await stage.use("native", STATE, *RULES, INPUT)
         await allow(stage)
@@ -47,7 +48,7 @@ async def test_a_finished_reply_changes_the_variables_of_the_next_request(tmp_pa
         assert '{"hp":10,"mood":"calm"}' in (await stage.say("one"))[0][1]
         assert '{"hp":7,"mood":"calm"}' in (await stage.say("two"))[0][1]
         assert await hp(stage) == "5"
-    async with open_stage(tmp_path) as stage:
+    async with open_stage(tmp_path, engine=engine) as stage:
         assert '{"hp":5,' in (await stage.say("three"))[0][1]
 
 
