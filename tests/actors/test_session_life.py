@@ -115,6 +115,28 @@ async def test_a_house_full_of_work_refuses_for_a_moment(autojump_clock: MockClo
         await tapster.create_session("c")
 
 
+async def test_a_rush_never_fills_the_house_beyond_its_limit(autojump_clock: MockClock) -> None:
+    async with open_small(idle_s=None, max_live=4) as tapster:
+        most, outcomes = 0, []
+
+        async def come(number: int) -> None:
+            try:
+                await tapster.create_session(f"s{number}")
+                outcomes.append("in")
+            except Overloaded:
+                outcomes.append("refused")
+
+        async with trio.open_nursery() as nursery:
+            for number in range(40):
+                nursery.start_soon(come, number)
+                await trio.sleep(0 if number % 3 else 0.01)
+                most = max(most, len(tapster.host._actors))
+        assert most <= 4
+        assert len(outcomes) == 40
+        assert outcomes.count("in") >= 4
+        await tapster.create_session("later")
+
+
 async def test_listeners_of_a_session_are_bounded(autojump_clock: MockClock) -> None:
     async with open_small() as tapster:
         handle = await tapster.create_session("s")

@@ -204,7 +204,7 @@ class AgentActor(Actor):
     async def _start_session(self, created: AgentCreated) -> None:
         try:
             await self._parts.hooks.agent_created.run(created)
-        except TapsterError:
+        except (TapsterError, RuntimeFault):
             raise
         except Exception as error:
             message = f"session {created.agent.id!r} couldn't start: {type(error).__name__}: {error}"

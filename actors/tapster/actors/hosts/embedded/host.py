@@ -126,6 +126,7 @@ class EmbeddedHost:
     _live: dict[str, AgentHandle] = attrs.field(factory=dict)
     _actors: dict[str, AgentActor] = attrs.field(factory=dict)
     _opening: dict[str, trio.Lock] = attrs.field(factory=dict)
+    _coming: set[str] = attrs.field(factory=set)
     _prune_at: int = PRUNED_FROM
 
     def __attrs_post_init__(self) -> None:
@@ -297,7 +298,14 @@ class EmbeddedHost:
     async def _start(self, birth: Birth) -> AgentHandle:
         if self.is_closing:
             raise Draining
-        await self._make_room()
+        self._coming.add(birth.session_id)
+        try:
+            await self._make_room()
+            return await self._start_actor(birth)
+        finally:
+            self._coming.discard(birth.session_id)
+
+    async def _start_actor(self, birth: Birth) -> AgentHandle:
         births = [birth]
 
         def make() -> AgentActor:
@@ -322,18 +330,23 @@ class EmbeddedHost:
             Overloaded: every agent is at work or listened to.
         """
         self._prune()
-        if len(self._actors) < self._max_live:
+        if self._house <= self._max_live:
             return
         unused = [actor for actor in self._actors.values() if actor.is_unused]
-        count = max(1, self._max_live // EVICTED_SHARE)
+        count = max(self._house - self._max_live, self._max_live // EVICTED_SHARE)
         for actor in heapq.nsmallest(count, unused, key=lambda actor: actor.used_at):
             if await actor.may_sleep():
                 actor.finish()
                 handle = self._live.get(actor.session_id)
                 if handle is not None:
                     await handle.child.wait_gone()
-        if len(self._actors) >= self._max_live:
+        if self._house > self._max_live:
             raise Overloaded("the house of live sessions")
+
+    @property
+    def _house(self) -> int:
+        """Agents awake, with those that are about to be."""
+        return len(self._actors.keys() | self._coming)
 
     def _prune(self) -> None:
         """Forget handles of agents that sleep, once there are many; whoever still holds one can use it."""
