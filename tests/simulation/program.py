@@ -151,6 +151,14 @@ class SlowDisk:
 
 
 @attrs.frozen
+class FailSources:
+    """So many of the next assemblies meet a source that fails, after so long."""
+
+    count: int
+    seconds: float
+
+
+@attrs.frozen
 class CrashSession:
     session: int
 
@@ -180,7 +188,7 @@ class Kill:
 Command = (
     Create | Say | Stop | Preview | Select | BindBook | Rp | Close | Fork | Delegate | Listen | Flush | MakePreset
     | EditPreset | DropPreset | MakeBook | DropBook | Relate | SaveTemplate | ApplyTemplate | Script | FailCommits
-    | FailReads | SlowDisk | CrashSession | CrashAgent | Jump | Restart | Kill
+    | FailReads | FailSources | SlowDisk | CrashSession | CrashAgent | Jump | Restart | Kill
 )  # fmt: skip
 
 
@@ -241,6 +249,7 @@ def _makers(rng: random.Random) -> Sequence[tuple[int, Callable[[], Command]]]:
         (7, lambda: Script(rng.randrange(100))),
         (3, lambda: FailCommits(rng.randint(1, 4))),
         (2, lambda: FailReads(rng.randint(1, 3))),
+        (2, lambda: FailSources(rng.randint(1, 3), rng.choice([0.0, 0.5, 30.0]))),
         (2, lambda: SlowDisk(rng.choice([0.0, 0.001, 0.2]))),
         (2, lambda: CrashSession(session())),
         (2, lambda: CrashAgent(session())),

@@ -9,7 +9,15 @@ import attrs
 import trio
 import trio.testing
 
-from tapster.actors.hosts.embedded import AgentHandle, Tool, ToolExecution, ToolRegistry
+from tapster.actors.hosts.embedded import (
+    AgentHandle,
+    Assembly,
+    Next,
+    PromptContext,
+    Tool,
+    ToolExecution,
+    ToolRegistry,
+)
 from tapster.actors.hosts.embedded.actor import Subscribe
 from tapster.actors.hosts.port import SessionNotFound
 from tapster.actors.introspection import kind_of
@@ -18,7 +26,7 @@ from tapster.actors.providers.scripted import Item, Pause, calls, fails, says
 from tapster.actors.session.embedded import embedded_key
 from tapster.actors.store import StoreConfig
 from tapster.actors.tapster import Tapster, TapsterConfig, open_tapster
-from tapster.engine.errors import TapsterError
+from tapster.engine.errors import SourceError, TapsterError
 from tapster.runtime import Phase, RuntimeFault, declared_leaf, simulated_threads
 from tests.support.cancel import task_count
 
@@ -38,6 +46,7 @@ from .program import (
     EditPreset,
     FailCommits,
     FailReads,
+    FailSources,
     Flush,
     Fork,
     Jump,
@@ -301,6 +310,10 @@ class Client:
         await trio.lowlevel.checkpoint()
         self.world.disk.failing_reads = command.count
 
+    async def fail_sources(self, command: FailSources) -> None:
+        await trio.lowlevel.checkpoint()
+        self.world.failing_sources = [command.seconds] * command.count
+
     async def slow_disk(self, command: SlowDisk) -> None:
         await trio.lowlevel.checkpoint()
         self.world.disk.delay_s = command.seconds
@@ -340,6 +353,7 @@ DEEDS: Final[dict[type, Callable[[Client, Any], Awaitable[None]]]] = {
     Script: Client.script,
     FailCommits: Client.fail_commits,
     FailReads: Client.fail_reads,
+    FailSources: Client.fail_sources,
     SlowDisk: Client.slow_disk,
     CrashSession: Client.crash_session,
     CrashAgent: Client.crash_agent,
@@ -366,6 +380,7 @@ class World:
     model: Model = attrs.field(factory=Model)
     provider: ScriptedProvider = attrs.field(factory=ScriptedProvider)
     templates: dict[int, str] = attrs.field(factory=dict)
+    failing_sources: list[float] = attrs.field(factory=list)
     story: list[tuple[object, ...]] = attrs.field(factory=list)
     secret: str = "the lamp oil is under the third stair"
 
@@ -419,6 +434,7 @@ class World:
                 with trio.CancelScope() as machine:
                     try:
                         async with self._machine(mount) as tapster:
+                            tapster.host.hooks.assemble.add(self._source)
                             left = await self._drive(tapster, steps, clients)
                             if steps[len(steps) - len(left) - 1][1].command == Kill():
                                 mount.is_dead = True
@@ -446,6 +462,13 @@ class World:
         # Sometimes the last commands get through before everything closes, sometimes they don't.
         await trio.sleep(self.rng.choice((0.0, 0.01, 5.0, 200.0)))
         return []
+
+    async def _source(self, assembly: Assembly, context: PromptContext, proceed: Next[Assembly, Assembly]) -> Assembly:
+        """A listener of the host that takes part in every assembly, and sometimes fails it."""
+        if self.failing_sources:
+            await trio.sleep(self.failing_sources.pop())
+            raise SourceError("the source has nothing")
+        return await proceed(assembly)
 
     async def _rest(self) -> None:
         """A last life without faults: everything wakes once, comes to rest, and goes to sleep."""
