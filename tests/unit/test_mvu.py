@@ -197,3 +197,11 @@ def test_a_path_is_measured_in_utf16_units() -> None:
         with pytest.raises(mvu.MvuError) as caught:
             parse("/" + fox * 1000)
         assert caught.value.code == "MVU_LIMIT"
+
+
+@pytest.mark.parametrize("value", ["null", "5", '"text"', "[1]"])
+def test_the_root_stays_an_object(value: str) -> None:
+    patch = f'<JSONPatch>[{{"op":"replace","path":"","value":{value}}}]</JSONPatch>'
+    assert after(patch) == after("")
+    result = mvu.apply_update(BASE, patch)
+    assert [item["code"] for item in result["update_diagnostics"]] == ["MVU_SCHEMA"]

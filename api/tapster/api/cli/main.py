@@ -39,6 +39,7 @@ COMMANDS: Final = {
 }
 """Every command and what it says of itself in ``--help``; the module of each is named after it."""
 MODULES: Final = {"import": "import_"}
+HELP_NAMES: Final = ["-h", "--help"]
 
 
 class Refusal(click.ClickException):
@@ -62,6 +63,8 @@ class LazyGroup(click.Group):
         if name not in self.list_commands(context):
             return None
         command: click.Command = importlib.import_module(module_name(name)).command
+        # Click keeps a command's help option from its first use, which may be outside of this group.
+        command.context_settings.setdefault("help_option_names", HELP_NAMES)
         return command
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
@@ -98,7 +101,7 @@ def first_declared(group: BaseExceptionGroup[BaseException]) -> TapsterError | R
     return leaf if isinstance(leaf, TapsterError | RuntimeFault) else None
 
 
-@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.command(cls=LazyGroup, context_settings={"help_option_names": HELP_NAMES, "max_content_width": 110})
 @click.version_option(version("tapster"), "--version", message="tapster %(version)s")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="Configuration file (TOML).")
 @click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of everything Tapster keeps.")

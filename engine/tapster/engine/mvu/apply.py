@@ -45,6 +45,8 @@ def apply_update(variables: Json, text: str, *, declared: SchemaCheck | None = N
             changed = _Change(stat_data, schema, loose=declared is not None).run(command)
             if declared is not None:
                 changed = declared(changed)
+            if not isinstance(changed, Mapping):
+                raise MvuError("MVU_SCHEMA", "stat_data must stay an object")
             cleaned, derived = derive_schema(changed, schema, settled=stat_data)
             if declared is None:
                 validate(cleaned, schema, settled=stat_data)
