@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from tapster.engine.errors import FormatError
-from tapster.engine.formats import Imported, Personas, RegexScripts, UnsupportedFile, import_file
+from tapster.engine.formats import Imported, Personas, RegexScripts, UnsupportedFile, import_file, importing
 from tapster.engine.formats.cards import Card
 from tapster.engine.formats.charx import export_charx
 from tapster.engine.formats.chats import Chat
 from tapster.engine.formats.presets import Preset, restore_preset
-from tapster.engine.formats.world_books import WorldBookDocument
+from tapster.engine.formats.world_books import WorldBookDocument, import_world_book
 from tapster.engine.formats.zip_files import read_zip, stored_member, write_zip
 from tests.support.pngs import PIXEL, card_chunk, png_with
 
@@ -200,3 +200,17 @@ def test_a_zip_bomb_is_not_inflated() -> None:
 def test_utf_16_and_marks_are_forgiven() -> None:
     assert codes(read("a.json", TEXT.encode("utf-16"))) == ["utf-16"]
     assert codes(read("a.json", b"\xef\xbb\xbf" + TEXT.encode())) == ["bom"]
+
+
+def test_a_book_over_a_limit_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def counted(data: bytes, *, profile: str, **rest: Any) -> object:
+        asked.append(profile)
+        return import_world_book(data, profile=profile, **rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(importing, "import_world_book", counted)
+    members = ",".join(f'"{number}":0' for number in range(100_001))
+    with pytest.raises(FormatError, match="100000 JSON values"):
+        import_file("large.json", f'{{"entries":{{}},{members}}}'.encode(), id="b", now=NOW)
+    assert len(asked) == 1

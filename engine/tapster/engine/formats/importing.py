@@ -29,7 +29,7 @@ from .png import is_png
 from .presets import Preset, parse_preset
 from .profiles import Profile
 from .world_books import WorldBookDocument, WorldBookValidationError, dotted_path, import_world_book
-from .world_books.foreign import book_shape
+from .world_books.foreign import BookShape, book_shape
 from .zip_files import ZipMember
 
 _BOOK_PATH = "data.character_book"
@@ -101,7 +101,10 @@ def _json(name: str, text: str, notes: Notes, id: str, now: str, profile: Profil
     if kind == "card":
         return _card(name, text.encode("utf-8", "surrogatepass"), id, now, profile, notes)
     if kind == "world_book":
-        return _world_book(name, text, raw, notes, id, now, profile)
+        shape = book_shape(raw)
+        # The reader builds its own value from the text: two at once would double the peak.
+        del raw
+        return _world_book(name, text, shape, notes, id, now, profile)
     if kind == "preset":
         if size > PRESET_BYTES:
             raise _too_large("preset", size, PRESET_BYTES)
@@ -150,23 +153,31 @@ def _preset(name: str, raw: Json, notes: Notes, id: str, now: str, profile: Prof
     return Imported("preset", preset.name, preset, used, tuple(notes.items))
 
 
-def _world_book(name: str, text: str, raw: Json, notes: Notes, id: str, now: str, profile: Profile) -> Imported:
+def _world_book(
+    name: str, text: str, shape: BookShape | None, notes: Notes, id: str, now: str, profile: Profile
+) -> Imported:
     data = text.encode("utf-8", "surrogatepass")
     if len(data) > WORLD_BOOK_BYTES:
         raise _too_large("world book", len(data), WORLD_BOOK_BYTES, code="WORLD_BOOK_ARTIFACT_TOO_LARGE")
-    used: Profile = profile
-    if profile == "lenient" and book_shape(raw) in ("standalone", "embedded"):
-        used = "contract"
-    try:
-        stored = import_world_book(data, id=id, now=now, file_name=name, profile=used)
-    except WorldBookValidationError:
-        if used == profile:
-            raise
-        used = profile
+    used, stored = profile, None
+    if profile == "lenient" and shape in ("standalone", "embedded"):
+        stored = _contract_book(name, data, id, now)
+        used = profile if stored is None else "contract"
+    if stored is None:
         stored = import_world_book(data, id=id, now=now, file_name=name, profile=profile)
     for item in stored.book.diagnostics:
         notes.add(item.code, item.message, dotted_path(item.path))
     return Imported("world_book", stored.name, stored, used, tuple(notes.items))
+
+
+def _contract_book(name: str, data: bytes, id: str, now: str) -> WorldBookDocument | None:
+    """The book by the contract's rules; None when another profile may still read it."""
+    try:
+        return import_world_book(data, id=id, now=now, file_name=name, profile="contract")
+    except WorldBookValidationError as error:
+        if error.over_limit:
+            raise
+        return None
 
 
 def _refuse_empty(data: bytes) -> None:

@@ -4,11 +4,14 @@ Source: spec/resources §6.1.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from tapster.engine.errors import FormatError
 from tapster.engine.formats.documents import to_document
 
 from .model import Diagnostic
+
+LIMIT_CODES: Final = frozenset(f"WORLD_BOOK_{bound}_LIMIT" for bound in ("ENTRY", "NODE", "DEPTH", "STRING", "KEY"))
 
 
 class WorldBookValidationError(FormatError):
@@ -22,3 +25,8 @@ class WorldBookValidationError(FormatError):
             first.code, first.message, details={"diagnostics": [to_document(item) for item in diagnostics]}
         )
         self.diagnostics = tuple(diagnostics)
+
+    @property
+    def over_limit(self) -> bool:
+        """Whether the book is over a bound of the structural guard, which no profile widens."""
+        return any(item.severity == "error" and item.code in LIMIT_CODES for item in self.diagnostics)
