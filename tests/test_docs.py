@@ -56,6 +56,8 @@ def test_every_own_route_is_on_the_page() -> None:
     paths = OwnRoot(cast(Tapster, None), OwnOptions(), "0").document()["paths"]
     own = {re.sub(r"\{(\w+)\}", r":\1", path.removeprefix(OWN_ROOT)) for path in paths if path.startswith(OWN_ROOT)}
     assert sorted(path for path in own if f"`{path}`" not in text) == []
+    rows = [row.split(" | ")[0] for row in text.splitlines() if row.startswith("| `/")]
+    assert sorted(row for row in set(rows) if rows.count(row) > 1) == []
 
 
 @pytest.mark.parametrize("name", ["README.md", "README.zh-CN.md"])
