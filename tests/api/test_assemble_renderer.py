@@ -6,7 +6,7 @@ from importlib import resources
 import pytest
 from click.testing import CliRunner
 
-from tapster.api.cli.assemble import command
+from tapster.api.cli.main import group
 
 SAMPLE = resources.files("tapster.api.sample")
 FILES = [
@@ -18,7 +18,9 @@ FILES = [
 
 
 def run(*options: str) -> str:
-    done = CliRunner().invoke(command, [*FILES, "--renderer", "sillytavern", *options], catch_exceptions=False)
+    done = CliRunner().invoke(
+        group, ["assemble", *FILES, "--renderer", "sillytavern", *options], catch_exceptions=False
+    )
     assert done.exit_code == 0, done.output
     return done.output
 

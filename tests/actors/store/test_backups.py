@@ -120,6 +120,20 @@ def test_an_unusable_copy_changes_nothing(tmp_path: Path, name: EngineName, cont
     assert sorted(path.name for path in tmp_path.iterdir() if "now" in path.name or "restore" in path.name) == []
 
 
+@pytest.mark.parametrize("member", ["../outside", "/outside", "a/../../outside", "link"])
+def test_a_copy_that_reaches_outside_of_itself_is_refused(tmp_path: Path, member: str) -> None:
+    bad = tmp_path / "bad"
+    with tarfile.open(bad, "w") as archive:
+        info = tarfile.TarInfo(member)
+        if member == "link":
+            info.type, info.linkname = tarfile.SYMTYPE, "/"
+        archive.addfile(info)
+    (tmp_path / "data").mkdir()
+    with pytest.raises(BackupUnusable, match="isn't a copy"):
+        restore_backup(StoreConfig(tmp_path / "data", "files"), bad, "now")
+    assert list(tmp_path.rglob("outside")) == []
+
+
 @pytest.mark.parametrize("name", DURABLE)
 def test_a_copy_that_cant_be_written_is_named(tmp_path: Path, name: EngineName) -> None:
     config = StoreConfig(tmp_path / "data", name)

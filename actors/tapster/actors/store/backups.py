@@ -10,7 +10,7 @@ import tarfile
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final, final
 
 import attrs
@@ -123,11 +123,25 @@ def _unpack(file: Path, target: Path) -> None:
     target.mkdir(mode=0o700)
     try:
         with tarfile.open(file, "r:") as archive:
-            archive.extractall(target, filter="data")
+            for member in archive:
+                _unpack_member(archive, member, target)
     except (tarfile.TarError, EOFError) as error:
         raise BackupUnusable(f"{file} isn't a copy of the files engine ({error})") from error
     for path in target.rglob("*"):
         path.chmod(0o700 if path.is_dir() else 0o600)
+
+
+def _unpack_member(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
+    # By hand: the filters of extractall are not in every Python 3.11, and a copy holds only folders and files.
+    place = PurePosixPath(member.name)
+    content = archive.extractfile(member) if member.isfile() else None
+    if place.is_absolute() or ".." in place.parts or (content is None and not member.isdir()):
+        raise tarfile.TarError(f"{member.name!r} is not a file or folder inside it")
+    folder = target / (place if content is None else place.parent)
+    folder.mkdir(parents=True, exist_ok=True)
+    if content is not None:
+        with content, (target / place).open("wb") as out:
+            shutil.copyfileobj(content, out)
 
 
 @contextmanager
