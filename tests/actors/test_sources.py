@@ -336,6 +336,47 @@ async def test_cancelling_leaves_nothing(autojump_clock: MockClock, origin: str,
     assert task_count() == before
 
 
+LATE_PHASES = {"before placing": 1, "handing over": 2}
+"""Which check of the lease the cancel comes in: behind the last source, or with the finished request in hand."""
+
+
+@pytest.mark.parametrize("kind", ["quick", "slow", "shielded"])
+@pytest.mark.parametrize("phase", LATE_PHASES)
+@pytest.mark.parametrize("origin", ORIGINS)
+async def test_cancelling_behind_the_sources_leaves_nothing(
+    autojump_clock: MockClock, origin: str, phase: str, kind: str
+) -> None:
+    before = task_count()
+    fake = FakeSource("other", **KINDS[kind] | ({"delay": 1} if kind == "slow" else {}))
+    ends: list[str] = []
+    checks = 0
+    async with open_sources() as sources, sources.registered(fake) as home:
+        scope = trio.CancelScope()
+
+        def lease() -> None:
+            nonlocal checks
+            checks += 1
+            if checks == LATE_PHASES[phase]:
+                ORIGINS[origin](sources, scope, home)
+
+        with scope:
+            try:
+                await assemble(sources, context("other"), lease=lease)
+                ends.append("done")
+            except TapsterError as error:
+                ends.append(error.code)
+        if scope.cancelled_caught:
+            ends.append("cancelled")
+        await trio.testing.wait_all_tasks_blocked()
+        assert task_count_of_calls(sources, home) == 0
+        assert checks >= LATE_PHASES[phase]
+        assert ends in (["done"], ["cancelled"], ["SOURCE_GONE"])
+        if phase == "before placing" and ORIGINS[origin] not in (by_unregistering, by_shutdown):
+            assert ends == ["cancelled"]
+    assert fake.calls == fake.ended
+    assert task_count() == before
+
+
 def all_statistics(sources: Sources, home: Home) -> list[Json]:
     return list({each.source_id: each for each in [*sources.statistics(), home.statistics()]}.values())
 
