@@ -209,10 +209,7 @@ def read_preset(path: Path, data: bytes) -> Preset:
     Raises:
         FormatError: it holds none.
     """
-    resource = import_file(path.name, data, id="preset", now=NOW).resource
-    if not isinstance(resource, Preset):
-        raise FormatError("wrong-kind", f"it isn't a preset but {_WORDS[type(resource)]}")
-    return resource
+    return _resource(path, data, "preset", Preset)
 
 
 def read_card(path: Path, data: bytes) -> Card:
@@ -221,10 +218,7 @@ def read_card(path: Path, data: bytes) -> Card:
     Raises:
         FormatError: it holds none.
     """
-    resource = import_file(path.name, data, id="card", now=NOW).resource
-    if not isinstance(resource, Card):
-        raise FormatError("wrong-kind", f"it isn't a character card but {_WORDS[type(resource)]}")
-    return resource
+    return _resource(path, data, "card", Card)
 
 
 def read_book(path: Path, data: bytes) -> WorldBookDocument:
@@ -233,9 +227,13 @@ def read_book(path: Path, data: bytes) -> WorldBookDocument:
     Raises:
         FormatError: it holds none.
     """
-    resource = import_file(path.name, data, id="world", now=NOW).resource
-    if not isinstance(resource, WorldBookDocument):
-        raise FormatError("wrong-kind", f"it isn't a world book but {_WORDS[type(resource)]}")
+    return _resource(path, data, "world", WorldBookDocument)
+
+
+def _resource(path: Path, data: bytes, id: str, kind: type[Parsed]) -> Parsed:
+    resource = import_file(path.name, data, id=id, now=NOW).resource
+    if not isinstance(resource, kind):
+        raise FormatError("wrong-kind", f"it isn't {_WORDS[kind]} but {_WORDS[type(resource)]}")
     return resource
 
 
