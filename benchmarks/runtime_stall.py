@@ -28,7 +28,7 @@ from tapster.actors.tapster import Tapster, TapsterConfig, open_tapster
 from tapster.api.app import AppOptions, create_app
 from tapster.api.backing import Backing
 from tapster.api.serving import open_server, server_config
-from tapster.runtime import responsive_process
+from tapster.runtime import full_collections_when_quiet, responsive_process
 
 OWN = "/tapster/api/v1/sessions"
 PAUSE_S = 0.001
@@ -116,7 +116,7 @@ async def served(options: argparse.Namespace, mode: str, kind: str, entries: int
         async with open_tapster(config, provider=ScriptedProvider()) as tapster:
             await fill(tapster, entries, options.sessions, mode)
             app = create_app(Backing(tapster), AppOptions())
-            async with open_server(app, server_config("127.0.0.1", 0)) as server:
+            async with open_server(app, server_config("127.0.0.1", 0)) as server, full_collections_when_quiet():
                 async with measured(idle):
                     await trio.sleep(options.seconds)
                 async with measured(busy):

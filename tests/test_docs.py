@@ -12,6 +12,7 @@ import pytest
 
 from tapster import actors
 from tapster.actors import tapster as root
+from tapster.api.answers import Responder
 from tapster.api.config import load_config
 from tapster.api.own import OWN_ROOT, OwnOptions, OwnRoot
 from tapster.api.ports import Tapster
@@ -53,7 +54,7 @@ def test_every_page_is_in_the_index() -> None:
 
 def test_every_own_route_is_on_the_page() -> None:
     text = (ROOT / "docs" / "http.md").read_text(encoding="utf-8")
-    paths = OwnRoot(cast(Tapster, None), OwnOptions(), "0").document()["paths"]
+    paths = OwnRoot(cast(Tapster, None), OwnOptions(), "0", Responder()).document()["paths"]
     own = {re.sub(r"\{(\w+)\}", r":\1", path.removeprefix(OWN_ROOT)) for path in paths if path.startswith(OWN_ROOT)}
     assert sorted(path for path in own if f"`{path}`" not in text) == []
     rows = [row.split(" | ")[0] for row in text.splitlines() if row.startswith("| `/")]

@@ -20,6 +20,7 @@ from tapster.actors.providers import ScriptedProvider
 from tapster.actors.session.embedded import embedded_key
 from tapster.actors.store import StoreConfig
 from tapster.actors.tapster import Tapster, TapsterConfig, open_tapster
+from tapster.api.answers import Responder
 from tapster.api.app import create_app
 from tapster.api.backing import Backing
 from tapster.api.config import Config
@@ -80,7 +81,7 @@ class Route:
 def all_routes() -> Iterator[Route]:
     for item in ROUTES:
         yield Route(item.method, CONTRACT + item.pattern, item.family, item.limit, item.takes_bytes, item.handler)
-    root = OwnRoot(Backing.__new__(Backing), OwnOptions(), "0")
+    root = OwnRoot(Backing.__new__(Backing), OwnOptions(), "0", Responder())
     for own in root._routes:
         yield Route(own.method, OWN + own.pattern, "own", own.limit, own.takes_bytes, own.handler)
     for pattern in ("/capabilities", "/sessions/:sessionId/assemblies", "/sessions/:sessionId/assemblies/:recordId"):

@@ -3,8 +3,12 @@
 import gc
 import sys
 
-from tapster.runtime import building, responsive_process
-from tapster.runtime.memory import MANY, SWITCH_S
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tapster.runtime import building, full_collections_when_quiet, responsive_process
+from tapster.runtime.memory import FULL_EVERY, FULL_WHEN_QUIET, LOOK_S, MANY, SWITCH_S
 
 
 def test_no_collection_runs_while_something_is_built_even_by_two_at_once() -> None:
@@ -39,9 +43,27 @@ def test_little_is_not_worth_it() -> None:
 
 
 def test_the_tuning_of_a_process_is_undone() -> None:
-    before = sys.getswitchinterval()
+    before, thresholds = sys.getswitchinterval(), gc.get_threshold()
     with responsive_process():
+        assert gc.get_threshold() == (*thresholds[:2], FULL_EVERY)
         assert sys.getswitchinterval() == SWITCH_S
         assert gc.get_freeze_count() > 0
     assert sys.getswitchinterval() == before
     assert gc.get_freeze_count() == 0
+    assert gc.get_threshold() == thresholds
+
+
+@pytest.mark.parametrize(("processor_share", "is_collected"), [(0.0, True), (0.5, False)])
+async def test_a_full_collection_that_is_due_waits_for_a_quiet_moment(
+    autojump_clock: MockClock, processor_share: float, is_collected: bool
+) -> None:
+    with responsive_process():
+        gc.collect()
+        async with full_collections_when_quiet(lambda: trio.current_time() * processor_share):
+            await trio.sleep(3 * LOOK_S)
+            for _ in range(FULL_WHEN_QUIET):
+                gc.collect(1)
+            due = gc.get_count()[2]
+            assert due >= FULL_WHEN_QUIET
+            await trio.sleep(3 * LOOK_S)
+            assert (gc.get_count()[2] < due) is is_collected

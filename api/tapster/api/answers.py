@@ -1,7 +1,8 @@
 """What a handler gives back, before it becomes a response of the framework."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Final, final
 from urllib.parse import quote
 
 import attrs
@@ -9,11 +10,16 @@ from quart import Response
 
 from tapster.engine.contract import SECURITY_HEADERS
 from tapster.engine.ecma import Json, stringify, utf8, utf16_length, utf16_slice
+from tapster.runtime import Threads
 
 from .ports import Download
 
 JSON_TYPE = "application/json; charset=utf-8"
 MAX_FILE_NAME_UNITS = 255
+LOOP_VALUES: Final = 500
+"""Members of a body that is written in the event loop."""
+LOOP_CHARACTERS: Final = 16_384
+"""Characters in the strings of a body that is written in the event loop."""
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -39,16 +45,51 @@ def ok(status: int = 200, **members: Json) -> Answer:
     return Answer({"ok": True, **members}, status)
 
 
-def to_response(answer: Answer | Attachment) -> Response:
-    """The framework's response, with the headers that every answer carries."""
-    if isinstance(answer, Attachment):
-        download = answer.download
-        response = Response(download.data, 200, content_type=download.media_type)
-        response.headers["Content-Disposition"] = attachment_disposition(download.name)
-    else:
-        response = Response(utf8(stringify(answer.body)), answer.status, content_type=JSON_TYPE)
+@final
+class Responder:
+    """Makes responses; an answer that is long to write is written in a thread, so that the event loop goes on."""
+
+    def __init__(self) -> None:
+        self._threads = Threads("answers", 1)
+
+    async def response(self, answer: Answer | Attachment) -> Response:
+        """The framework's response, with the headers that every answer carries."""
+        if isinstance(answer, Attachment):
+            return attachment_response(answer)
+        body = answer.body
+        data = await self._threads.run(_written, body) if is_long(body) else _written(body)
+        response = Response(data, answer.status, content_type=JSON_TYPE)
+        response.headers.update({**SECURITY_HEADERS, **answer.headers})
+        return response
+
+
+def attachment_response(answer: Attachment) -> Response:
+    """A download as a response."""
+    response = Response(answer.download.data, 200, content_type=answer.download.media_type)
+    response.headers["Content-Disposition"] = attachment_disposition(answer.download.name)
     response.headers.update({**SECURITY_HEADERS, **answer.headers})
     return response
+
+
+def is_long(body: Json) -> bool:
+    """Whether writing a body as JSON takes longer than a fraction of a millisecond; looks only until that is clear."""
+    values, characters = 0, 0
+    waiting = [body]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            characters += len(value)
+        elif isinstance(value, Mapping | Sequence):
+            values += len(value)
+            if values <= LOOP_VALUES:
+                waiting.extend(value.values() if isinstance(value, Mapping) else value)
+        if values > LOOP_VALUES or characters > LOOP_CHARACTERS:
+            return True
+    return False
+
+
+def _written(body: Json) -> bytes:
+    return utf8(stringify(body))
 
 
 def attachment_disposition(name: str, fallback: str = "download") -> str:

@@ -8,7 +8,7 @@ from quart_trio import QuartTrio
 
 from tapster.engine.contract import CONTRACT_ROOT, SecurityOptions
 
-from .answers import to_response
+from .answers import Responder
 from .assembler import AssemblerRoot, is_assembler_path
 from .contract import ContractRoot
 from .facts import request_facts
@@ -46,23 +46,26 @@ def create_app(tapster: Tapster, options: AppOptions | None = None) -> QuartTrio
     app.config["MAX_CONTENT_LENGTH"] = None
     app.config["BODY_TIMEOUT"] = None
     app.config["RESPONSE_TIMEOUT"] = None
+    responder = Responder()
     contract = ContractRoot(tapster, options.security)
     assembler = AssemblerRoot(tapster, options.security)
-    own = OwnRoot(tapster, OwnOptions(options.security, options.token), version("tapster"))
+    own = OwnRoot(tapster, OwnOptions(options.security, options.token), version("tapster"), responder)
 
     @app.before_request
     async def answer_roots() -> Response | None:
         """The roots answer every path and method below them, before the framework's routing has a say."""
         path = request.scope["path"]
         if is_assembler_path(path):
-            return to_response(await assembler.answer(request))
+            return await responder.response(await assembler.answer(request))
         if is_below(path, CONTRACT_ROOT):
-            return to_response(await contract.answer(request))
+            return await responder.response(await contract.answer(request))
         if is_below(path, OWN_ROOT):
             return await own.answer(request)
         if path in PROBES and request.method in ("GET", "HEAD"):
             probed = answer_probe(tapster, request_facts(request.scope), options.security)
-            return Response(probed, content_type=CONTENT_TYPE) if isinstance(probed, str) else to_response(probed)
+            if isinstance(probed, str):
+                return Response(probed, content_type=CONTENT_TYPE)
+            return await responder.response(probed)
         return None
 
     return app

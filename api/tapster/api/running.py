@@ -13,7 +13,7 @@ from tapster.actors.providers import OpenAiSettings
 from tapster.actors.store.files.traces import LegacyTraces
 from tapster.actors.system import SystemIds
 from tapster.actors.tapster import Tapster, TapsterConfig, open_tapster
-from tapster.runtime import Phase, responsive_process
+from tapster.runtime import Phase, full_collections_when_quiet, responsive_process
 
 from .app import AppOptions, create_app
 from .backing import Backing
@@ -96,7 +96,7 @@ async def _open(config: Config) -> AsyncIterator[Running]:
         app = create_app(Backing(tapster, legacy), app_options(config))
         add_page(app, tapster, config, legacy)
         server_settings = server_config(config.host, config.port, grace_s=SERVER_GRACE_S)
-        async with open_server(app, server_settings) as server:
+        async with open_server(app, server_settings) as server, full_collections_when_quiet():
             with announced(config.data_dir, server.urls[0]):
                 yield Running(config, tapster, server)
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from tapster.actors.session import Assembled
 from tapster.engine.ecma import Json
+from tapster.engine.lazy_list import chained
 from tapster.engine.profile import ProfileSnapshot
 
 
@@ -26,7 +27,7 @@ def profile_json(snapshot: ProfileSnapshot) -> dict[str, Json]:
             for part in snapshot.sections
         ],
         "systemPromptMode": snapshot.system_prompt_mode,
-        "entries": [decision for row in rows for decision in row["decisions"]],
+        "entries": chained([row["decisions"] for row in rows]),
         "budgets": [{"resource": row["resource"]["id"], **row["budget"]} for row in rows],
         "diagnostics": [diagnostic.to_json() for diagnostic in snapshot.diagnostics],
         "callConfig": snapshot.call_config.to_json(),

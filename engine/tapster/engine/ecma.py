@@ -10,11 +10,12 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from json.encoder import encode_basestring
 from typing import Any, TypeAlias
 
 from .errors import FormatError
+from .lazy_list import LazyList
 
 Json: TypeAlias = Any
 """A JSON value: None, bool, int, float, str, list or dict with string keys."""
@@ -27,7 +28,6 @@ WHITE_SPACE = (
 )
 _INDEX_KEY = re.compile(r"0|[1-9][0-9]{0,9}")
 _INDEX_KEY_IN_TEXT = re.compile(r'"[0-9]')
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPED_SURROGATES = {code: f"\\u{code:04x}" for code in range(0xD800, 0xE000)}
 _NUMERIC = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?Infinity")
 _RADIX = {"0x": (16, re.compile(r"[0-9a-fA-F]+")), "0o": (8, re.compile("[0-7]+")), "0b": (2, re.compile("[01]+"))}
@@ -270,66 +270,99 @@ def stringify(value: Json, *, indent: int | None = None) -> str:
     Raises:
         TypeError: for a value that is not JSON.
     """
-    parts: list[str] = []
+    return "".join(json_parts(value, indent=indent))
+
+
+def json_parts(value: Json, *, indent: int | None = None) -> Iterator[str]:
+    """What ``stringify`` joins, piece by piece: for a text that isn't wanted whole, or not at once.
+
+    Raises:
+        TypeError: for a value that is not JSON.
+    """
     step = "" if indent is None else " " * indent
     newline = "\n" if indent else ""
     stack: list[_Group] = []
     pending: Json = value
     while True:
-        members = _members(pending, colon=": " if newline else ":")
-        if members is None:
-            parts.append(_leaf(pending))
-        elif not members[1]:
-            parts.append(members[0])
+        group = _group(pending, stack[-1].inner if stack else newline, step)
+        if group is None:
+            yield _leaf(pending)
+        elif group.is_empty:
+            yield group.brackets
         else:
-            inner = (stack[-1].inner if stack else newline) + step if newline else ""
-            stack.append(_Group(members[0], iter(members[1]), inner, members[0][0] + inner))
+            stack.append(group)
         while stack:
             group = stack[-1]
             prefix, pending = next(group.members, _DONE)
             if pending is not _END:
-                parts.append(group.separator)
-                parts.append(prefix)
+                yield group.separator + prefix
                 group.separator = "," + group.inner
                 break
             stack.pop()
-            parts.append((stack[-1].inner if stack else newline) + group.brackets[1])
+            yield group.outer + group.brackets[1]
         if not stack:
-            return "".join(parts)
+            return
 
 
+# Asked first: the other two are slow to ask for, and most values are these.
+_LEAVES = (str, int, float, type(None))
 _END: Json = object()
 _DONE: tuple[str, Json] = ("", _END)
 
 
 class _Group:
-    """An object or list that is being written."""
+    """An object or list that is being written; ``outer`` and ``inner`` break its lines, empty in compact text."""
 
-    __slots__ = ("brackets", "inner", "members", "separator")
+    __slots__ = ("brackets", "inner", "is_empty", "members", "outer", "separator")
 
-    def __init__(self, brackets: str, members: Iterator[tuple[str, Json]], inner: str, separator: str) -> None:
+    def __init__(
+        self, brackets: str, members: Iterable[tuple[str, Json]], *, is_empty: bool, outer: str, step: str
+    ) -> None:
         self.brackets = brackets
-        self.members = members
-        self.inner = inner
-        self.separator = separator
+        self.members = iter(members)
+        self.is_empty = is_empty
+        self.outer = outer
+        self.inner = outer + step
+        self.separator = brackets[0] + self.inner
 
 
-def _members(value: Json, *, colon: str) -> tuple[str, list[tuple[str, Json]]] | None:
-    """Brackets and (prefix, value) pairs of an object or list; None for a leaf."""
+class _Written(str):
+    """A member whose JSON text is known already."""
+
+    __slots__ = ()
+
+
+def _group(value: Json, outer: str, step: str) -> _Group | None:
+    """An object or list about to be written; None for a leaf."""
+    if isinstance(value, _LEAVES):
+        return None
     if isinstance(value, Mapping):
-        return "{}", [(quote(key) + colon, member) for key, member in ordered_members(value)]
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return "[]", [("", member) for member in value]
+        colon = ": " if outer else ":"
+        members = [(quote(key) + colon, member) for key, member in ordered_members(value)]
+        return _Group("{}", members, is_empty=not members, outer=outer, step=step)
+    if isinstance(value, Sequence):
+        items = _list_members(value, is_compact=not outer)
+        return _Group("[]", items, is_empty=not value, outer=outer, step=step)
     return None
 
 
+def _list_members(value: Sequence[Json], *, is_compact: bool) -> Iterator[tuple[str, Json]]:
+    if is_compact and isinstance(value, LazyList):
+        for index in range(len(value)):
+            text = value.written(index)
+            yield "", value[index] if text is None else _Written(text)
+        return
+    for member in value:
+        yield "", member
+
+
 def _leaf(value: Json) -> str:
+    if isinstance(value, str):
+        return value if isinstance(value, _Written) else quote(value)
     if value is None:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, str):
-        return quote(value)
     if isinstance(value, int | float):
         return number_text(value) if math.isfinite(value) else "null"
     raise TypeError(f"{type(value).__name__} is not a JSON value")
@@ -338,21 +371,31 @@ def _leaf(value: Json) -> str:
 def quote(text: str) -> str:
     """A JSON string literal; lone surrogates become ``\\udXXX``, everything else above U+001F stays raw."""
     literal = encode_basestring(text)
-    return (
-        literal if literal.isascii() or not _LONE_SURROGATE.search(literal) else literal.translate(_ESCAPED_SURROGATES)
-    )
+    return literal if literal.isascii() or is_well_formed(literal) else literal.translate(_ESCAPED_SURROGATES)
+
+
+def is_well_formed(text: str) -> bool:
+    """Whether a text has no surrogate among its characters."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def well_formed(text: str) -> str:
     """``String.prototype.toWellFormed``: pairs of surrogates joined, lone ones replaced by U+FFFD."""
-    if not _LONE_SURROGATE.search(text):
+    if is_well_formed(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def utf8(text: str) -> bytes:
     """UTF-8 bytes as a JavaScript encoder gives them (a lone surrogate becomes U+FFFD)."""
-    return well_formed(text).encode()
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return well_formed(text).encode()
 
 
 def sha256_text(text: str) -> str:
@@ -362,4 +405,8 @@ def sha256_text(text: str) -> str:
 
 def sha256_json(value: Json) -> str:
     """Lower-case hex SHA-256 of ``JSON.stringify(value)``. Source: spec/trace §2."""
-    return sha256_text(stringify(value))
+    digest = hashlib.sha256()
+    # Surrogates are escaped in JSON text, so each part can be encoded by itself.
+    for part in json_parts(value):
+        digest.update(part.encode())
+    return digest.hexdigest()

@@ -23,6 +23,7 @@ from .loop import LoopMeter as LoopMeter
 from .loop import LoopReading as LoopReading
 from .loop import metered_loop as metered_loop
 from .memory import building as building
+from .memory import full_collections_when_quiet as full_collections_when_quiet
 from .memory import responsive_process as responsive_process
 from .nursery import ServiceNursery as ServiceNursery
 from .nursery import open_service_nursery as open_service_nursery

@@ -9,12 +9,24 @@ from __future__ import annotations
 import gc
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
-SWITCH_S: Final = 0.001
-"""After so long a thread that computes lets the event loop run; Python's own default is five times that."""
+import trio
+
+from .nursery import open_service_nursery
+
+SWITCH_S: Final = 0.0005
+"""After so long a thread that computes lets the event loop run; Python's own default is ten times that."""
+FULL_WHEN_QUIET: Final = 10
+"""Collections of the middle generation after which a full one is due; Python's own default."""
+FULL_EVERY: Final = 100
+"""The same for a process that is never quiet."""
+LOOK_S: Final = 0.5
+QUIET_SHARE: Final = 0.1
+"""A process that used less than this share of a processor since the last look is quiet."""
 MANY: Final = 5_000
 """New containers after which it's worth leaving them out of later collections."""
 _lock = threading.Lock()
@@ -54,13 +66,40 @@ def _leave() -> None:
 
 @contextmanager
 def responsive_process() -> Iterator[None]:
-    """Tune the process for an event loop beside threads that compute; undone at the end of the block."""
-    before = sys.getswitchinterval()
+    """Tune the process for an event loop beside threads that compute; undone at the end of the block.
+
+    A full collection doesn't interrupt work before ``FULL_EVERY`` of the middle generation; see
+    ``full_collections_when_quiet``.
+    """
+    interval, thresholds = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(SWITCH_S)
     gc.collect()
     gc.freeze()
+    gc.set_threshold(thresholds[0], thresholds[1], FULL_EVERY)
     try:
         yield
     finally:
+        gc.set_threshold(*thresholds)
         gc.unfreeze()
-        sys.setswitchinterval(before)
+        sys.setswitchinterval(interval)
+
+
+@asynccontextmanager
+async def full_collections_when_quiet(processor_s: Callable[[], float] = time.process_time) -> AsyncIterator[None]:
+    """Run the full collections that are due whenever the process has nothing else to do, until the block ends.
+
+    Args:
+        processor_s: seconds of processor time that the process has used.
+    """
+    async with open_service_nursery() as nursery:
+        nursery.start_soon(_collect_when_quiet, processor_s)
+        yield
+
+
+async def _collect_when_quiet(processor_s: Callable[[], float]) -> None:
+    while True:
+        used_s = processor_s()
+        await trio.sleep(LOOK_S)
+        is_quiet = processor_s() - used_s < LOOK_S * QUIET_SHARE
+        if is_quiet and gc.isenabled() and gc.get_count()[2] >= FULL_WHEN_QUIET:
+            gc.collect()

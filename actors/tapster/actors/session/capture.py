@@ -9,6 +9,7 @@ from typing import TypeAlias, final
 import attrs
 
 from tapster.engine.ecma import Json
+from tapster.engine.limits import AUDIT_MAX_DECISIONS
 from tapster.engine.trace import (
     AuditFacts,
     Begin,
@@ -167,5 +168,7 @@ def _audit_selection(selection: Mapping[str, Json]) -> Mapping[str, Json]:
 
 def _with_text_ids(row: Json) -> Json:
     """An audit row whose entry ids are strings, as v3 sources name them (spec/trace §3 ``entryId``)."""
-    decisions = [{**item, "entryId": str(item["entryId"])} for item in row["decisions"]]
+    # Of the rest an audit would keep nothing (spec/trace §9), and a large book has thousands.
+    kept = row["decisions"][:AUDIT_MAX_DECISIONS]
+    decisions = [{**item, "entryId": str(item["entryId"])} for item in kept]
     return {**row, "decisions": decisions}

@@ -7,7 +7,7 @@ import trio
 from quart import Response
 from quart.wrappers import Request
 
-from tapster.api.answers import Answer, to_response
+from tapster.api.answers import Answer, Responder
 from tapster.api.bodies import parse_body, read_body
 from tapster.api.contract import ROUTES as CONTRACT_ROUTES
 from tapster.api.errors import UNEXPECTED_TEXT, error_answer
@@ -35,7 +35,14 @@ log = structlog.get_logger(__name__)
 class OwnRoot:
     """Answers every request below Tapster's own root."""
 
-    def __init__(self, tapster: Tapster, options: OwnOptions, version: str, routes: Sequence[OwnRoute] = ()) -> None:
+    def __init__(
+        self,
+        tapster: Tapster,
+        options: OwnOptions,
+        version: str,
+        responder: Responder,
+        routes: Sequence[OwnRoute] = (),
+    ) -> None:
         self._tapster = tapster
         self._options = options
         self._document = OwnRoute("GET", "/openapi.json", self._openapi, "This document", "runtime")
@@ -49,6 +56,7 @@ class OwnRoot:
             self._document,
         )
         self._version = version
+        self._responder = responder
 
     async def answer(self, request: Request) -> Response:
         """The response to a request, an error included."""
@@ -67,7 +75,7 @@ class OwnRoot:
             # The message may hold a person's text, so only the class goes to the log.
             log.error("request failed", family="own", error=type(error).__name__)
             reply = error_answer("own", TapsterError(UNEXPECTED_TEXT, code="INTERNAL_ERROR", status=500))
-        return to_response(reply) if isinstance(reply, Answer) else reply
+        return await self._responder.response(reply) if isinstance(reply, Answer) else reply
 
     async def _openapi(self, call: OwnCall) -> Answer:
         await trio.lowlevel.checkpoint()

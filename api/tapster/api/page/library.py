@@ -6,7 +6,7 @@ from typing import Any, Final, final
 import attrs
 from quart import Response, request
 
-from tapster.api.answers import Attachment, to_response
+from tapster.api.answers import Attachment, attachment_response
 from tapster.api.backing import Backing
 from tapster.engine.ecma import Json
 from tapster.engine.errors import RequestError, TapsterError
@@ -110,7 +110,7 @@ class LibraryPages:
                 download = await self.backing.world_books.export(resource_id)
             case _:
                 raise NotHere("a persona can't be exported as a file of its own")
-        return to_response(Attachment(download))
+        return attachment_response(Attachment(download))
 
     async def add_entry(self, resource_id: str) -> Response:
         """An empty entry at a book's end."""

@@ -16,9 +16,10 @@ from tapster.engine.text.ports import Checkpoint, RegexEngine, go_on
 
 from .compiled import CompiledBook, compile_book
 from .compose import BookSelection
+from .decision import Decision
 from .evaluate import MatchDefaults
 from .options import ActivationOptions
-from .projector import ActivationDiagnostic, Decision, LoreEntry, book_diagnostics, decisions, lore_entries
+from .projector import ActivationDiagnostic, LoreEntry, book_diagnostics, decision_list, decisions, lore_entries
 from .run import Activation, activate_book
 from .scan_text import ScanText, scan_text
 
@@ -100,7 +101,7 @@ class BookReport:
         accepted = self.activation.accepted
         return {
             **self.summary,
-            "entryCount": len(accepted) + len(self.activation.rejected),
+            "entryCount": self.activation.entry_count,
             "matchedEntryCount": len(accepted),
             "activeEntryIds": [entry.id for entry in self.lore],
         }
@@ -111,7 +112,7 @@ class BookReport:
         return {
             "resource": self.resource(),
             "budget": {"limit": budget.limit, "used": budget.used, "remaining": budget.remaining},
-            "decisions": [decision.to_json() for decision in self.decisions()],
+            "decisions": decision_list(self.resource_id, self.activation),
         }
 
 

@@ -7,7 +7,7 @@ Source: spec/activation §5.1.
 """
 
 from collections.abc import Generator
-from typing import Literal, TypeAlias
+from functools import cached_property
 
 import attrs
 
@@ -16,44 +16,16 @@ from tapster.engine.errors import SourceError
 from tapster.engine.formats.world_books import WorldBook, WorldBookEntry
 from tapster.engine.text.keyword_index import Keyword, KeywordIndex, compile_in_parts
 
+from .candidate import Candidate
+from .decision import Decision
 from .evaluate import EntryPlan, Evaluation, MatchDefaults, evaluate_plan, plan_entry
 from .options import uid_text
-
-GroupRule: TypeAlias = Literal["override", "weight", "score"]
 
 
 class RuntimeEntryLimit(SourceError):
     """A book has more entries than one run may inspect."""
 
     code = "WORLD_BOOK_RUNTIME_ENTRY_LIMIT"
-
-
-@attrs.frozen
-class GroupLoss:
-    """Why an entry lost: its group, the candidate key of the winner, and what decided."""
-
-    group: str
-    winner: str
-    by: GroupRule
-
-
-@attrs.frozen
-class Candidate:
-    """One entry's way through a run; cost, probability and roll only as far as it came."""
-
-    key: str
-    entry: WorldBookEntry
-    evaluation: Evaluation
-    reason: str
-    token_cost: int | None = None
-    probability: float | None = None
-    roll: float | None = None
-    lost: GroupLoss | None = None
-
-    @property
-    def index(self) -> int:
-        """The entry's place in its book."""
-        return self.entry.source.index
 
 
 @attrs.frozen(eq=False)
@@ -76,6 +48,11 @@ class CompiledBook:
     ranks: tuple[int, ...]
     open_entries: tuple[int, ...]
     untouched: tuple[Candidate, ...]
+
+    @cached_property
+    def untouched_texts(self) -> tuple[str, ...]:
+        """The JSON of the decision on each entry when no text touches it, from behind its resource id on."""
+        return tuple(Decision.rejected("", candidate).text_behind_resource_id() for candidate in self.untouched)
 
 
 def candidate_key(entry: WorldBookEntry, index: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from tapster.engine.ecma import trim
 
-from .compiled import Candidate, GroupLoss, GroupRule
+from .candidate import Candidate, GroupLoss, GroupRule
 from .options import clamp_roll
 
 

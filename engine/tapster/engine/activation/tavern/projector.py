@@ -9,15 +9,22 @@ from typing import Literal
 import attrs
 
 from tapster.engine.activation.keys import TOO_LONG, UNSAFE_DISABLED
-from tapster.engine.ecma import Json, trim
+from tapster.engine.ecma import Json
 from tapster.engine.formats.world_books import WorldBook, WorldBookEntry
+from tapster.engine.lazy_list import LazyList
 
-from .compiled import Candidate
+from .candidate import Candidate
+from .decision import (
+    EMPTY_CONTENT,
+    EXACT_POSITIONS,
+    Decision,
+    LorePosition,
+    lore_position,
+    text_with_resource_id,
+    withheld_reason,
+)
 from .run import Activation
 
-LorePosition = Literal["before", "after"]
-_BEFORE = {"before_character_definition", "before_author_note", "before_example_messages"}
-_EXACT = {"before_character_definition", "after_character_definition"}
 _REGEX_CODES = {UNSAFE_DISABLED: "WORLD_BOOK_REGEX_DISABLED", TOO_LONG: "WORLD_BOOK_REGEX_TOO_LONG"}
 
 
@@ -56,61 +63,11 @@ class ActivationDiagnostic:
         return value | dict(self.details)
 
 
-@attrs.frozen
-class Decision:
-    """What became of one entry, and why: the audit's record, without content and without scanned text."""
-
-    resource_id: str
-    candidate: Candidate
-    decision: Literal["included", "rejected"]
-    reason: str
-    applied_position: LorePosition | None
-    approximate_position: bool
-
-    def to_json(self) -> Json:
-        """The decision in the contract's field names."""
-        entry, candidate = self.candidate.entry, self.candidate
-        evaluation = candidate.evaluation
-        return {
-            "resourceId": self.resource_id,
-            "entryId": entry.uid,
-            "entryName": entry.comment,
-            "decision": self.decision,
-            "reason": self.reason,
-            "primaryKeys": list(entry.keys),
-            "secondaryKeys": list(entry.secondary_keys),
-            "primaryMatches": evaluation.primary_matches,
-            "secondaryMatches": evaluation.secondary_matches,
-            "secondaryLogic": entry.selective_logic if entry.selective else None,
-            "groupName": entry.group.name or None,
-            "groupWeight": entry.group.weight if entry.group.name else None,
-            "groupOverride": entry.group.override,
-            "probability": entry.probability if candidate.probability is None else candidate.probability,
-            "probabilityRoll": candidate.roll,
-            "tokenCost": candidate.token_cost,
-            "requestedPosition": entry.position,
-            "appliedPosition": self.applied_position,
-            "approximatePosition": self.approximate_position,
-        }
-
-
-def lore_position(entry: WorldBookEntry) -> LorePosition:
-    """Where the compatibility renderer can put an entry."""
-    return "before" if entry.position in _BEFORE else "after"
-
-
 def lore_id(resource_id: str, candidate: Candidate) -> str:
     """The id of a delivered entry."""
     if not resource_id:
         return candidate.key
     return f"{resource_id}:{candidate.entry.uid if candidate.entry.uid != '' else candidate.key}"
-
-
-def withheld_reason(entry: WorldBookEntry) -> str | None:
-    """Why an accepted entry isn't delivered all the same, or None."""
-    if not trim(entry.content):
-        return "empty-content"
-    return "outlet-unsupported" if entry.position == "outlet" else None
 
 
 def lore_entries(resource_id: str, activation: Activation) -> tuple[LoreEntry, ...]:
@@ -129,16 +86,24 @@ def lore_entries(resource_id: str, activation: Activation) -> tuple[LoreEntry, .
 
 def decisions(resource_id: str, activation: Activation) -> Iterator[Decision]:
     """The decision on every entry: rejected in index order, then accepted in rank order."""
-    for candidate in activation.rejected:
-        yield Decision(resource_id, candidate, "rejected", candidate.reason, None, False)
-    for candidate in activation.accepted:
-        withheld = withheld_reason(candidate.entry)
-        if withheld is not None:
-            yield Decision(resource_id, candidate, "rejected", withheld, None, withheld == "outlet-unsupported")
-        else:
-            position = lore_position(candidate.entry)
-            approximate = candidate.entry.position not in _EXACT
-            yield Decision(resource_id, candidate, "included", candidate.reason, position, approximate)
+    return (_decision(resource_id, activation, index) for index in range(activation.entry_count))
+
+
+def decision_list(resource_id: str, activation: Activation) -> LazyList:
+    """The same as JSON; what the text didn't touch is written once for the book, not for each request."""
+
+    def written(index: int) -> str | None:
+        rest = activation.untouched_text(index)
+        return None if rest is None else text_with_resource_id(resource_id, rest)
+
+    return LazyList(activation.entry_count, lambda index: _decision(resource_id, activation, index).to_json(), written)
+
+
+def _decision(resource_id: str, activation: Activation, index: int) -> Decision:
+    rejected = len(activation.rejected)
+    if index < rejected:
+        return Decision.rejected(resource_id, activation.rejected[index])
+    return Decision.accepted(resource_id, activation.accepted[index - rejected])
 
 
 def book_diagnostics(resource_id: str, book: WorldBook, activation: Activation) -> Iterator[ActivationDiagnostic]:
@@ -167,13 +132,13 @@ def _regex_diagnostics(resource_id: str, candidates: Iterable[Candidate]) -> Ite
 
 def _projection_diagnostic(resource_id: str, entry: WorldBookEntry) -> ActivationDiagnostic | None:
     withheld = withheld_reason(entry)
-    if withheld == "empty-content":
+    if withheld == EMPTY_CONTENT:
         code, message = "WORLD_BOOK_EMPTY_CONTENT_SKIPPED", "the entry activated but has no content"
         return ActivationDiagnostic(code, "info", message, resource_id, entry.uid)
     if withheld is not None:
         code, message = "WORLD_BOOK_OUTLET_SKIPPED", "the entry belongs to an outlet, which this renderer lacks"
         return ActivationDiagnostic(code, "info", message, resource_id, entry.uid)
-    if entry.position in _EXACT:
+    if entry.position in EXACT_POSITIONS:
         return None
     message = f"position {entry.position} became {lore_position(entry)!r} of the character definition"
     return ActivationDiagnostic("WORLD_BOOK_POSITION_APPROXIMATED", "warning", message, resource_id, entry.uid)

@@ -11,7 +11,8 @@ import attrs
 from tapster.engine.ecma import utf16_length
 from tapster.engine.text.ports import Checkpoint, RegexEngine, go_on
 
-from .compiled import Candidate, CompiledBook
+from .candidate import Candidate
+from .compiled import CompiledBook
 from .evaluate import Evaluation, evaluate_plan
 from .groups import losers
 from .options import ActivationOptions, clamp_roll, uid_text
@@ -38,9 +39,23 @@ class BudgetUse:
 class Activation:
     """Accepted candidates in rank order, rejected ones in index order: every entry is in one of them."""
 
+    compiled: CompiledBook = attrs.field(repr=False)
     accepted: tuple[Candidate, ...]
     rejected: tuple[Candidate, ...]
     budget: BudgetUse
+
+    @property
+    def entry_count(self) -> int:
+        """How many entries the book has."""
+        return len(self.accepted) + len(self.rejected)
+
+    def untouched_text(self, index: int) -> str | None:
+        """What the book has written about the rejected entry at an index; None if the text touched the entry."""
+        if index >= len(self.rejected):
+            return None
+        candidate = self.rejected[index]
+        is_untouched = self.compiled.untouched[candidate.index] is candidate
+        return self.compiled.untouched_texts[candidate.index] if is_untouched else None
 
 
 def activate_book(
@@ -66,6 +81,7 @@ def activate_book(
         outcome[index] = spending.settle(candidate)
     accepted = [index for index in eligible if outcome[index].reason not in _DROPPED]
     return Activation(
+        compiled,
         tuple(map(outcome.__getitem__, accepted)),
         _rejected(compiled, outcome, accepted),
         BudgetUse(spending.limit, spending.used),

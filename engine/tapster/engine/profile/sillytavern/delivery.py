@@ -16,6 +16,7 @@ from tapster.engine.activation.sillytavern import PlacedText, Placement, ScanDec
 from tapster.engine.activation.sillytavern.entry import LOGICS, POSITIONS, ScanEntry
 from tapster.engine.activation.tavern.projector import ActivationDiagnostic
 from tapster.engine.ecma import Json, is_number
+from tapster.engine.lazy_list import LazyList
 from tapster.engine.profile.compile import ActivatedLore
 from tapster.engine.profile.inputs import LoreEntry
 from tapster.engine.profile.parts import Diagnostic
@@ -150,7 +151,7 @@ class _Rows:
                 "used": used,
                 "remaining": None if limit is None else max(0, limit - spent),
             },
-            "decisions": [self._decision(book, decision) for decision in decisions],
+            "decisions": LazyList(len(decisions), lambda index: self._decision(book, decisions[index])),
         }
 
     def _decision(self, book: ScanBook, decision: ScanDecision) -> Json:
