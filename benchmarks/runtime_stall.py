@@ -149,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=2, help="requests of each session")
     parser.add_argument("--seconds", type=float, default=5, help="how long the idle part lasts")
     parser.add_argument("--modes", nargs="*", default=["sillytavern", "tavern"])
-    parser.add_argument("--kinds", nargs="*", default=["turn"], help="turn or preview")
+    parser.add_argument("--kinds", nargs="*", default=["turn", "preview"], help="turn or preview")
     parser.add_argument("--client", help=argparse.SUPPRESS)
     parser.add_argument("--kind", default="turn", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)

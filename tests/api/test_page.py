@@ -19,6 +19,7 @@ from tapster.actors.store.files.traces import AuditFile, LegacyTraces
 from tapster.api.page.shown import trace_view
 from tapster.api.page.texts import LOCALES, Texts
 from tapster.engine.activation.sillytavern.decision import ActiveReason, InactiveReason
+from tapster.engine.ecma import stringify
 from tapster.runtime import Phase
 from tests.support.cancel import task_count
 from tests.support.pages import Visitor, listening, open_page
@@ -337,6 +338,19 @@ async def test_a_preview_takes_the_draft_and_changes_nothing(tmp_path: Path) -> 
         assert "Under the reef" in draft
         assert "Assembled with the draft" in draft
         assert (await visitor.served.tapster.history("s")).events == events
+
+
+async def test_a_preview_lists_the_first_of_a_large_book_and_counts_the_rest(tmp_path: Path) -> None:
+    async with open_page(tmp_path) as visitor:
+        tapster = visitor.served.tapster
+        entries = {str(uid): {"uid": uid, "key": [f"key{uid}."], "content": f"lore {uid}"} for uid in range(600)}
+        book = await tapster.library.world_books.import_file(stringify({"entries": entries}).encode(), "large.json")
+        await tapster.create_session("s", mode="tavern")
+        await tapster.select("s", {"worldBookIds": [book["id"]]})
+        shown = (await visitor.post("/sessions/s/preview", {"text": "key599."})).body.decode()
+        assert shown.count("<tr class=") == 500
+        assert 'data-entry="599"' in shown
+        assert "100 more entries" in shown
 
 
 async def test_a_long_conversation_shows_its_end_first(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from tapster.engine.activation.tavern import (
     embedded_book,
 )
 from tapster.engine.activation.tavern.compiled import RuntimeEntryLimit
+from tapster.engine.ecma import stringify
 from tapster.engine.errors import FormatError, StoreError
 from tapster.engine.formats.world_books import parse_world_book
 from tapster.engine.projection import HistoryMessage, PendingInput, ProjectionLimits, activate
@@ -158,9 +159,27 @@ def test_the_audit_holds_no_content_and_no_text() -> None:
         "b": {"uid": 2, "key": ["/x/"], "content": "SECRET"},
     }
     result = request(library_book("w", entries), text="tide HIDDEN")
-    assert "SECRET" not in str(result.audit())
-    assert "HIDDEN" not in str(result.audit())
+    assert "SECRET" not in stringify(result.audit())
+    assert "HIDDEN" not in stringify(result.audit())
     assert result.audit()["resources"][0]["budget"] == {"limit": None, "used": 2, "remaining": None}
+
+
+def test_an_audit_is_written_as_its_decisions_say_whatever_was_written_before() -> None:
+    entries = {
+        "a": {"uid": 1, "key": ["tide"], "content": "A"},
+        "b": {"uid": "二", "key": ["moon"], "content": "B", "comment": "“月”\ud800"},
+        "c": {"uid": 3, "key": ["moon"], "content": "C", "disable": True},
+        "d": {"uid": 4, "constant": True, "content": "D", "position": 7},
+    }
+    book = library_book("w", entries)
+    for text in ("nothing", "tide", "tide and moon", "nothing"):
+        result = request(book, text=text)
+        made = [decision.to_json() for decision in result.decisions()]
+        (row,) = result.audit()["resources"]
+        assert row["decisions"] == made
+        assert len(made) == len(entries)
+        assert stringify(row["decisions"]) == stringify(made)
+        assert stringify(row["decisions"], indent=2) == stringify(made, indent=2)
 
 
 @pytest.mark.parametrize(

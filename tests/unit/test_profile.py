@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tapster.engine.ecma import stringify
 from tapster.engine.policy import Selection
 from tapster.engine.profile import (
     ActivatedLore,
@@ -117,7 +118,7 @@ def test_equal_inputs_have_equal_fingerprints_and_audits_hold_no_text() -> None:
     first = compiled(resources, LoreEntry("SECRET", id="l"))
     assert first.fingerprint == compiled(resources, LoreEntry("SECRET", id="l")).fingerprint
     assert first.fingerprint != compiled(resources).fingerprint
-    assert "SECRET" not in str(first.audit)
+    assert "SECRET" not in stringify(first.audit)
 
 
 @pytest.mark.parametrize(

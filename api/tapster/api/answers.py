@@ -9,7 +9,7 @@ import attrs
 from quart import Response
 
 from tapster.engine.contract import SECURITY_HEADERS
-from tapster.engine.ecma import Json, stringify, utf8, utf16_length, utf16_slice
+from tapster.engine.ecma import Json, json_bytes, utf8, utf16_length, utf16_slice
 from tapster.runtime import Threads
 
 from .ports import Download
@@ -57,7 +57,7 @@ class Responder:
         if isinstance(answer, Attachment):
             return attachment_response(answer)
         body = answer.body
-        data = await self._threads.run(_written, body) if is_long(body) else _written(body)
+        data = await self._threads.run(json_bytes, body) if is_long(body) else json_bytes(body)
         response = Response(data, answer.status, content_type=JSON_TYPE)
         response.headers.update({**SECURITY_HEADERS, **answer.headers})
         return response
@@ -86,10 +86,6 @@ def is_long(body: Json) -> bool:
         if values > LOOP_VALUES or characters > LOOP_CHARACTERS:
             return True
     return False
-
-
-def _written(body: Json) -> bytes:
-    return utf8(stringify(body))
 
 
 def attachment_disposition(name: str, fallback: str = "download") -> str:

@@ -18,7 +18,7 @@ import trio
 
 from .nursery import open_service_nursery
 
-SWITCH_S: Final = 0.0005
+SWITCH_S: Final = 0.0002
 """After so long a thread that computes lets the event loop run; Python's own default is ten times that."""
 FULL_WHEN_QUIET: Final = 10
 """Collections of the middle generation after which a full one is due; Python's own default."""

@@ -9,7 +9,6 @@ from typing import TypeAlias, final
 import attrs
 
 from tapster.engine.ecma import Json
-from tapster.engine.limits import AUDIT_MAX_DECISIONS
 from tapster.engine.trace import (
     AuditFacts,
     Begin,
@@ -156,7 +155,7 @@ def _with_profile(facts: AuditFacts, assembled: Assembled) -> AuditFacts:
             "userProfile": resources.get("user"),
             "worldBooks": resources.get("worldBooks"),
         },
-        world_books=[_with_text_ids(row) for row in audit["worldBooks"]["resources"]],
+        world_books=assembled.audit_books,
         activation=audit["activation"] or {},
         diagnostics=[diagnostic.to_json() for diagnostic in snapshot.diagnostics],
     )
@@ -164,11 +163,3 @@ def _with_profile(facts: AuditFacts, assembled: Assembled) -> AuditFacts:
 
 def _audit_selection(selection: Mapping[str, Json]) -> Mapping[str, Json]:
     return {**selection, "userProfileId": selection.get("userId")}
-
-
-def _with_text_ids(row: Json) -> Json:
-    """An audit row whose entry ids are strings, as v3 sources name them (spec/trace §3 ``entryId``)."""
-    # Of the rest an audit would keep nothing (spec/trace §9), and a large book has thousands.
-    kept = row["decisions"][:AUDIT_MAX_DECISIONS]
-    decisions = [{**item, "entryId": str(item["entryId"])} for item in kept]
-    return {**row, "decisions": decisions}

@@ -16,6 +16,7 @@ from tapster.engine.activation.tavern import (
     lore_id,
 )
 from tapster.engine.ecma import Json
+from tapster.engine.limits import AUDIT_MAX_DECISIONS
 from tapster.engine.policy import rp_policy_section
 from tapster.engine.profile import (
     ActivatedLore,
@@ -38,6 +39,7 @@ from tapster.engine.projection import (
 )
 from tapster.engine.text.js_regex import per_request
 from tapster.engine.text.ports import Checkpoint, RegexEngine, go_on
+from tapster.engine.trace import BoundedBooks, bounded_books
 from tapster.runtime import Threads, check_cancelled
 
 from .ports import Bound
@@ -74,7 +76,10 @@ class FrozenInput:
 
 @attrs.frozen(eq=False)
 class Computed:
-    """What came of it; ``state`` is the session's state if this is handed over, ``entries`` the lore in order."""
+    """What came of it; ``state`` is the session's state if this is handed over, ``entries`` the lore in order.
+
+    ``audit_books`` is what a record keeps of the books.
+    """
 
     snapshot: ProfileSnapshot
     activation: ContextMetadata
@@ -82,6 +87,7 @@ class Computed:
     draws: int
     lore: AdapterResult | ScanResult
     state: SessionState
+    audit_books: BoundedBooks
     entries: tuple[LoreEntry, ...] = ()
 
 
@@ -135,7 +141,16 @@ def compute(frozen: FrozenInput, regex: RegexEngine, checkpoint: Checkpoint = go
     policy = rp_policy_section(frozen.bound.policy_section, effective=frozen.is_rp)
     draws = activated.draws + rolls.taken
     state = attrs.evolve(activated.state, rolled=activated.state.rolled + (draws > 0))
-    return Computed(snapshot, context.metadata, policy, draws, activated.result, state, activated.lore.entries)
+    books = bounded_books(map(_with_text_ids, activated.lore.resources))
+    return Computed(snapshot, context.metadata, policy, draws, activated.result, state, books, activated.lore.entries)
+
+
+def _with_text_ids(row: Json) -> Json:
+    """An audit row whose entry ids are strings, as v3 sources name them (spec/trace §3 ``entryId``)."""
+    # Of the rest an audit would keep nothing (spec/trace §9), and a large book has thousands.
+    kept = row["decisions"][:AUDIT_MAX_DECISIONS]
+    decisions = [{**item, "entryId": str(item["entryId"])} for item in kept]
+    return {**row, "decisions": decisions}
 
 
 @attrs.frozen(eq=False)

@@ -24,6 +24,7 @@ def assembled_from(computed: Computed, frozen: FrozenInput, ids: Ids) -> Assembl
         frozen.bound.uses,
         _rules(frozen),
         computed.lore,
+        computed.audit_books,
     )
 
 

@@ -14,7 +14,7 @@ from tapster.engine.policy import RpIntent
 from tapster.engine.profile import ProfileSnapshot
 from tapster.engine.profile.sillytavern import GenerationType
 from tapster.engine.projection import ContextMetadata
-from tapster.engine.trace import ObservedRequest, OfficialAssembly
+from tapster.engine.trace import BoundedBooks, ObservedRequest, OfficialAssembly
 
 
 @attrs.frozen
@@ -79,6 +79,7 @@ class Assembled:
         uses: the resource revisions it was made from.
         rules: how the books were activated: mode, and in mode ``sillytavern`` quirks and token counter.
         lore: what became of each world-book entry, for explanations.
+        audit_books: what a record keeps of the books.
         strategy: what a record keeps of the strategy that makes the request, None without one.
     """
 
@@ -92,6 +93,7 @@ class Assembled:
     uses: tuple[ResourceUse, ...] = ()
     rules: Mapping[str, Json] = attrs.field(factory=dict)
     lore: AdapterResult | ScanResult | None = attrs.field(default=None, eq=False, repr=False)
+    audit_books: BoundedBooks = attrs.field(factory=BoundedBooks, eq=False, repr=False)
     strategy: Mapping[str, Json] | None = None
 
 

@@ -101,7 +101,7 @@ class SessionPages:
         await self._must_exist(session_id)
         draft = _text(await request.form)
         assembled = await self.tapster.preview(session_id, draft if draft.strip() else None)
-        view = preview_view(preview_json(assembled))
+        view = await self.tapster.ports.threads.run(lambda: preview_view(preview_json(assembled)), share=session_id)
         return await self.shell.page("_preview.html", preview=view, has_draft=bool(draft.strip()))
 
     async def stream(self, session_id: str) -> Response:

@@ -2,10 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Final
 
 from tapster.engine.ecma import Json, is_number
 from tapster.engine.projection import Event, PendingInput, derive_messages, open_turn, replay
 from tapster.engine.trace import message_text
+
+SHOWN_ENTRIES: Final = 500
+"""World-book entries that a preview lists."""
 
 
 def transcript(events: Sequence[Event], own_events: Sequence[Event], *, limit: int | None = None) -> dict[str, Json]:
@@ -53,9 +57,11 @@ def last_end(events: Sequence[Event]) -> dict[str, Json] | None:
 
 
 def preview_view(preview: Mapping[str, Json]) -> dict[str, Json]:
-    """A preview with its sections named for people."""
+    """A preview with its sections named for people; of many entries the first, those that are in before the others."""
     sections = [labelled(part) for part in preview["sections"]]
-    return {**preview, "sections": sections, "entries": ordered(preview["entries"])}
+    entries = ordered(preview["entries"])
+    shown = entries[:SHOWN_ENTRIES]
+    return {**preview, "sections": sections, "entries": shown, "entriesLeft": len(entries) - len(shown)}
 
 
 def trace_view(record: Mapping[str, Json]) -> dict[str, Json]:

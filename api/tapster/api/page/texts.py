@@ -45,6 +45,10 @@ _WORDS: Final[Mapping[str, tuple[str, str]]] = {
     "no_files": ("No file was chosen.", "没有选择文件。"),
     "notes": ("notes", "条说明"),
     "nothing": ("Nothing here yet.", "这里还没有内容。"),
+    "entries_left": (
+        "more entries aren't listed here; “tapster session preview” and “tapster explain” list all.",
+        "个条目未在此列出；“tapster session preview” 与 “tapster explain” 会列出全部。",
+    ),
     "entries_count": ("entries", "个条目"),
     "prompts_count": ("prompts", "个提示词"),
     "create": ("Create", "创建"),

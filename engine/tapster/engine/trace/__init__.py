@@ -14,7 +14,9 @@ from .answers import index_row as index_row
 from .answers import index_rows as index_rows
 from .answers import read_v3_path as read_v3_path
 from .audit import AuditFacts as AuditFacts
+from .audit import BoundedBooks as BoundedBooks
 from .audit import begin_audit as begin_audit
+from .audit import bounded_books as bounded_books
 from .audit_store import AuditBook as AuditBook
 from .audit_store import AuditLimits as AuditLimits
 from .audit_store import open_audits as open_audits

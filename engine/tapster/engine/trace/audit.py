@@ -47,9 +47,16 @@ _ACTIVATION_COUNTS = (
 )
 
 
+@attrs.frozen(eq=False)
+class BoundedBooks:
+    """What an audit keeps of the books that took part: cut to its bounds, where there was time for it."""
+
+    rows: tuple[Mapping[str, Json], ...] = ()
+
+
 @attrs.frozen
 class AuditFacts:
-    """What an audit is made from, in the contract's member names and not yet bounded.
+    """What an audit is made from, in the contract's member names and, but for ``BoundedBooks``, not yet bounded.
 
     Attributes:
         profile_text: the rendered profile; only its length and hash are kept.
@@ -69,7 +76,7 @@ class AuditFacts:
     selection: Mapping[str, Json] = attrs.Factory(dict)
     world_book_selection: Mapping[str, Json] = attrs.Factory(dict)
     resources: Mapping[str, Json] = attrs.Factory(dict)
-    world_books: Sequence[Mapping[str, Json]] = ()
+    world_books: Sequence[Mapping[str, Json]] | BoundedBooks = ()
     activation: Mapping[str, Json] = attrs.Factory(dict)
     diagnostics: Sequence[Mapping[str, Json]] = ()
 
@@ -91,7 +98,7 @@ def begin_audit(facts: AuditFacts) -> dict[str, Json]:
         "selection": _selection(facts.selection),
         "worldBookSelection": _world_book_selection(facts.world_book_selection),
         "resources": _resources(facts.resources),
-        "worldBooks": _world_books(facts.world_books),
+        "worldBooks": list(bounded_books(facts.world_books).rows),
         "activation": _activation(facts.activation),
         "diagnostics": [_diagnostic(item) for item in facts.diagnostics[:AUDIT_MAX_DIAGNOSTICS]],
         "authority": None,
@@ -165,15 +172,18 @@ def _resources(value: Mapping[str, Json]) -> dict[str, Json]:
     }
 
 
-def _world_books(books: Iterable[Mapping[str, Json]]) -> list[dict[str, Json]]:
+def bounded_books(books: Iterable[Mapping[str, Json]] | BoundedBooks) -> BoundedBooks:
+    """The first books with their first decisions; what is bounded already stays as it is."""
+    if isinstance(books, BoundedBooks):
+        return books
     room = AUDIT_MAX_DECISIONS
-    kept = []
+    kept: list[Mapping[str, Json]] = []
     for book in list(books)[:AUDIT_MAX_WORLD_BOOKS]:
         decisions = [_decision(item) for item in (book.get("decisions") or [])[:room]]
         room -= len(decisions)
         budget = {key: _number(member(book, "budget", key)) for key in ("limit", "used", "remaining")}
         kept.append({"resource": _resource(book.get("resource")), "budget": budget, "decisions": decisions})
-    return kept
+    return BoundedBooks(tuple(kept))
 
 
 def _decision(value: Mapping[str, Json]) -> dict[str, Json]:
