@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -164,6 +164,26 @@ async def test_cost_is_what_computations_took(autojump_clock: trio.testing.MockC
     assert admission.cost("a") == 10, "no session costs more than it may have, so none is shut out"
     assert admission.statistics().pending == 0
     assert admission.statistics().sessions == 0
+
+
+async def test_one_live_stream_too_many_is_refused_before_it_begins(tmp_path: Path) -> None:
+    limits = AdmissionLimits(streams_per_session=2, streams=3)
+    async with open_app(tmp_path, limits=limits) as (client, tapster):
+        admission = tapster.admission
+        for name in ("a", "b"):
+            await client.send("POST", ROOT + "/sessions", json={"id": name})
+        with ExitStack() as held:
+            for name in ("a", "a", "b"):
+                held.enter_context(admission.stream(name))
+            for name in ("a", "b"):
+                refused = await client.send("GET", f"{ROOT}/sessions/{name}/events")
+                assert refused.status == 503
+                assert int(refused.headers["retry-after"]) >= 1
+            with pytest.raises(Overloaded):
+                admission.stream("b").__enter__()
+            assert admission.statistics().streams == 3
+        assert admission.statistics().streams == 0
+        admission.check_stream("a")
 
 
 async def test_no_log_entry_holds_what_people_say(tmp_path: Path) -> None:

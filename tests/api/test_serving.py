@@ -9,7 +9,7 @@ import trio
 from quart import Response
 from quart_trio import QuartTrio
 
-from tapster.api import serving
+from tapster.api import connections
 from tapster.api.app import create_app
 from tapster.api.serving import Server, open_server, server_config, wait_for_stop
 from tapster.api.sse import Feed, stream_response
@@ -98,7 +98,7 @@ async def test_a_client_that_leaves_ends_its_stream(app: QuartTrio, feed: Feed) 
 async def test_a_client_that_stops_reading_holds_no_shutdown(
     app: QuartTrio, feed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serving.BoundedServer, "send_limit_s", 0.2)
+    monkeypatch.setattr(connections.BoundedServer, "send_limit_s", 0.2)
     with trio.fail_after(8):
         async with open_server(app, server_config("127.0.0.1", 0, grace_s=0.2)) as server:
             stuck = await trio.open_tcp_stream("127.0.0.1", server.port)
@@ -109,6 +109,42 @@ async def test_a_client_that_stops_reading_holds_no_shutdown(
             await trio.sleep(0.05)
     assert feed.subscribers == 0
     await stuck.aclose()
+
+
+@pytest.mark.slow
+async def test_one_connection_too_many_is_told_so_and_a_later_one_is_served(app: QuartTrio, feed: Feed) -> None:
+    async with open_server(app, server_config("127.0.0.1", 0), 2) as server:
+        streams = [await trio.open_tcp_stream("127.0.0.1", server.port) for _ in range(2)]
+        for stream in streams:
+            await stream.send_all(HEAD.format(path="/stream", port=server.port).encode())
+        await until(lambda: feed.subscribers == 2)
+        answers = [await get(server, "/tapster/api/v1/health") for _ in range(5)]
+        for answer in answers:
+            head, _, body = answer.partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 503 Service Unavailable")
+            assert b"Retry-After: 1" in head
+            assert json.loads(body)["code"] == "OVERLOADED"
+        await streams[0].aclose()
+        await until(lambda: feed.subscribers == 1)
+        with trio.fail_after(5):
+            while not (await get(server, "/tapster/api/v1/health")).startswith(b"HTTP/1.1 200"):
+                await trio.sleep(0.01)
+        await streams[1].aclose()
+
+
+@pytest.mark.slow
+async def test_a_refused_client_that_goes_on_sending_still_reads_why(app: QuartTrio, feed: Feed) -> None:
+    async with open_server(app, server_config("127.0.0.1", 0), 1) as server:
+        first = await trio.open_tcp_stream("127.0.0.1", server.port)
+        await first.send_all(HEAD.format(path="/stream", port=server.port).encode())
+        await until(lambda: feed.subscribers == 1)
+        late = await trio.open_tcp_stream("127.0.0.1", server.port)
+        async with late:
+            await late.send_all(
+                b"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500000\r\n\r\n" + b" " * 500_000
+            )
+            assert (await read_all(late)).startswith(b"HTTP/1.1 503")
+        await first.aclose()
 
 
 async def test_one_signal_drains_to_the_end(autojump_clock: trio.testing.MockClock) -> None:

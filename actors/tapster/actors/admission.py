@@ -9,7 +9,7 @@ Source: design §4 rule 1 ("at a border a full inbox is Overloaded at once").
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, final
@@ -28,21 +28,24 @@ MAX_RETRY_S: Final = 60.0
 
 @attrs.frozen
 class AdmissionLimits:
-    """Units under way at once, of one session and of all."""
+    """Units under way and live streams at once, of one session and of all."""
 
     per_session: int = 64
     total: int = 1024
+    streams_per_session: int = 64
+    streams: int = 512
 
 
 @attrs.frozen
 class AdmissionStatistics:
-    """A reading: units under way and allowed, sessions they belong to, requests let in and refused so far."""
+    """A reading: units under way and allowed, sessions they belong to, requests let in and refused, live streams."""
 
     pending: int
     limit: int
     sessions: int
     admitted: int
     refused: int
+    streams: int = 0
 
 
 @final
@@ -54,6 +57,7 @@ class Admission:
     threads: int = 1
     _pending: dict[str, int] = attrs.field(factory=dict)
     _total: int = 0
+    _streams: Counter[str] = attrs.field(factory=Counter)
     _seconds: OrderedDict[str, float] = attrs.field(factory=OrderedDict)
     _admitted: int = 0
     _refused: int = 0
@@ -84,6 +88,33 @@ class Admission:
             # Time spent waiting for a thread isn't the session's own doing.
             self._measured(session, (trio.current_time() - started) * self.threads / max(self.threads, beside))
 
+    @contextmanager
+    def stream(self, session: str) -> Iterator[None]:
+        """Let a live stream in for as long as it lasts.
+
+        Raises:
+            Overloaded: as ``check_stream``.
+        """
+        self.check_stream(session)
+        self._streams[session] += 1
+        try:
+            yield
+        finally:
+            self._streams[session] -= 1
+            if not self._streams[session]:
+                del self._streams[session]
+
+    def check_stream(self, session: str) -> None:
+        """Whether a stream would be let in now; for an answer that is given before its stream begins.
+
+        Raises:
+            Overloaded: the session, or all together, have as many streams as they may.
+        """
+        if self._streams[session] >= self.limits.streams_per_session:
+            raise self._refuse(f"session {session}", self._streams[session])
+        if self._streams.total() >= self.limits.streams:
+            raise self._refuse("Tapster", self._streams.total())
+
     def cost(self, session: str) -> int:
         """Units that the session's next computation counts."""
         units = math.ceil(self._seconds.get(session, 0.0) / UNIT_S)
@@ -91,7 +122,9 @@ class Admission:
 
     def statistics(self) -> AdmissionStatistics:
         """A reading for introspection."""
-        return AdmissionStatistics(self._total, self.limits.total, len(self._pending), self._admitted, self._refused)
+        return AdmissionStatistics(
+            self._total, self.limits.total, len(self._pending), self._admitted, self._refused, self._streams.total()
+        )
 
     @contextmanager
     def _entered(self, session: str, cost: int) -> Iterator[None]:

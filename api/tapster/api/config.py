@@ -103,6 +103,17 @@ class Config:
         "server.max_pending", "TAPSTER_MAX_PENDING", "The same for all sessions together; more is answered 503.",
         default=1024,
     )  # fmt: skip
+    session_streams: int = _setting(
+        "sessions.max_streams", "TAPSTER_SESSION_MAX_STREAMS",
+        "Live streams of one session; one more is answered 503.", default=64,
+    )  # fmt: skip
+    max_streams: int = _setting(
+        "server.max_streams", "TAPSTER_MAX_STREAMS", "The same for all sessions together.", default=512
+    )
+    max_connections: int = _setting(
+        "server.max_connections", "TAPSTER_MAX_CONNECTIONS",
+        "Connections at once; one more is answered 503 and closed.", default=1024,
+    )  # fmt: skip
     trace_records: int | None = _setting(
         "traces.max_records", "TAPSTER_TRACE_RECORDS", "Trace records kept in all (sqlite); 256 when not set.",
         default=None,

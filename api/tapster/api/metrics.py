@@ -59,6 +59,7 @@ def _metrics(reading: RuntimeReading) -> Iterator[Metric]:
     yield _one("tapster_admission_pending", "gauge", "Units of cost under way at the borders.", admission.pending)
     yield _one("tapster_admission_limit", "gauge", "Units that may be under way.", admission.limit)
     yield _one("tapster_admission_refused_total", "counter", "Requests refused with 503.", admission.refused)
+    yield _one("tapster_streams", "gauge", "Live event streams.", admission.streams)
     yield _one("tapster_outbox_failed_total", "counter", "Trace records that couldn't be written.", outbox.failed)
 
 

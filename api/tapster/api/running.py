@@ -50,7 +50,9 @@ def tapster_config(config: Config) -> TapsterConfig:
         session_mode=config.session_mode,
         max_live_sessions=config.max_live_sessions,
         idle_s=config.idle_s or None,
-        admission=AdmissionLimits(config.session_pending, config.max_pending),
+        admission=AdmissionLimits(
+            config.session_pending, config.max_pending, config.session_streams, config.max_streams
+        ),
     )
 
 
@@ -96,7 +98,7 @@ async def _open(config: Config) -> AsyncIterator[Running]:
         app = create_app(Backing(tapster, legacy), app_options(config))
         add_page(app, tapster, config, legacy)
         server_settings = server_config(config.host, config.port, grace_s=SERVER_GRACE_S)
-        async with open_server(app, server_settings) as server, full_collections_when_quiet():
+        async with open_server(app, server_settings, config.max_connections) as server, full_collections_when_quiet():
             with announced(config.data_dir, server.urls[0]):
                 yield Running(config, tapster, server)
 

@@ -28,7 +28,7 @@ def summary(reading: Json) -> Iterator[str]:
     )
     yield (
         f"admission: {admission['pending']} of {admission['limit']} units under way for {admission['sessions']} "
-        f"sessions, {admission['refused']} refused"
+        f"sessions, {admission['refused']} refused; {admission['streams']} live streams"
     )
     for pool in reading["threads"]:
         yield (

@@ -5,71 +5,20 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from typing import Any, Final, final
+from typing import Final, final
 
 import attrs
 import trio
 from hypercorn.config import Config as HypercornConfig
-from hypercorn.events import Closed, RawData
-from hypercorn.trio import run, serve, tcp_server
+from hypercorn.trio import serve
 from quart_trio import QuartTrio
 
 from tapster.engine.errors import RequestError
 
-SEND_LIMIT_S: Final = 10.0
-"""How long a client may take to read one piece before its connection is cut."""
+from .connections import bounded_connections
 
+MAX_CONNECTIONS: Final = 1024
 LAST_RESORT_EXIT: Final = 70
-
-
-class BoundedServer(tcp_server.TCPServer):
-    """A connection whose writes and whose closing have a deadline, and are finished by a cancelled request as well.
-
-    Hypercorn 0.18 sends inside a shield without a deadline, so a client that stops reading would hold a shutdown for
-    ever. And it closes the connection in the task of the request, which quart-trio 0.12 cancels at that very moment, so
-    ``Connection: close`` would leave it open.
-    """
-
-    send_limit_s = SEND_LIMIT_S
-
-    async def protocol_send(self, event: Any) -> None:
-        """Send an event; a client that doesn't take it in time is gone."""
-        if isinstance(event, RawData):
-            await self._send_data(event.data)
-        elif isinstance(event, Closed):
-            with self._bounded_shield() as scope:
-                await self._close()
-            if scope.cancelled_caught:
-                await trio.aclose_forcefully(self.stream)
-            await self.protocol.handle(event)
-        else:
-            await super().protocol_send(event)
-
-    async def _send_data(self, data: bytes) -> None:
-        async with self.send_lock:
-            try:
-                with self._bounded_shield() as scope:
-                    await self.stream.send_all(data)
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                await self.protocol.handle(Closed())
-                return
-            if scope.cancelled_caught:
-                await trio.aclose_forcefully(self.stream)
-                await self.protocol.handle(Closed())
-
-    def _bounded_shield(self) -> trio.CancelScope:
-        return trio.CancelScope(shield=True, deadline=trio.current_time() + self.send_limit_s)
-
-
-@contextmanager
-def bounded_sends() -> Iterator[None]:
-    """Put the bounded connection in hypercorn's place."""
-    original = vars(run)["TCPServer"]
-    setattr(run, "TCPServer", BoundedServer)  # noqa: B010 - hypercorn doesn't export the name
-    try:
-        yield
-    finally:
-        setattr(run, "TCPServer", original)  # noqa: B010
 
 
 class AddressUnusable(RequestError):
@@ -114,14 +63,16 @@ class Server:
 
 
 @asynccontextmanager
-async def open_server(app: QuartTrio, config: HypercornConfig) -> AsyncIterator[Server]:
+async def open_server(
+    app: QuartTrio, config: HypercornConfig, max_connections: int = MAX_CONNECTIONS
+) -> AsyncIterator[Server]:
     """Serve an app; ready when entered, all connections ended when left.
 
     Raises:
         AddressUnusable: it can't listen where it was told to.
     """
     stop = trio.Event()
-    with bounded_sends():
+    with bounded_connections(max_connections):
         async with trio.open_nursery() as nursery:
             try:
                 urls: list[str] = await nursery.start(partial(serve, app, config, shutdown_trigger=stop.wait))
