@@ -5,7 +5,7 @@ Source: design §4 rule 8.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, final
@@ -47,13 +47,17 @@ class OutboxStatistics:
 
 @final
 class TraceOutbox:
-    """Records by capture id: what waits is coalesced, what is being written is followed by its newer state."""
+    """Records by capture id: what waits is coalesced, what is being written is followed by its newer state.
+
+    Sessions take turns, and a full outbox drops what the session with most in it queued last: one that floods it loses
+    its own records, not those of others.
+    """
 
     def __init__(self, store: Store, log: LogSink) -> None:
         self._store = store
         self._log = log
         self._waiting: dict[tuple[SessionKey, str], _Waiting] = {}
-        self._order: deque[tuple[SessionKey, str]] = deque()
+        self._turns: OrderedDict[SessionKey, deque[str]] = OrderedDict()
         self._writing: set[tuple[SessionKey, str]] = set()
         self._changed = trio.lowlevel.ParkingLot()
         self._dropped = 0
@@ -88,24 +92,41 @@ class TraceOutbox:
     def _slot(self, key: SessionKey, capture_id: str) -> _Waiting | None:
         place = (key, capture_id)
         if place not in self._waiting:
-            if len(self._waiting) >= CAPACITY:
-                self._dropped += 1
-                self._log("warning", "trace.dropped", session=str(key), capture=capture_id, capacity=CAPACITY)
+            if len(self._waiting) >= CAPACITY and not self._make_room(key):
+                self._drop(key, capture_id)
                 return None
             self._waiting[place] = _Waiting(key)
-            self._order.append(place)
+            self._turns.setdefault(key, deque()).append(capture_id)
             self._changed.unpark_all()
         return self._waiting[place]
+
+    def _make_room(self, key: SessionKey) -> bool:
+        """Drop a capture of the session that has most waiting, unless that is the one that asks."""
+        fullest = max(self._turns, key=lambda each: len(self._turns[each]))
+        if len(self._turns[fullest]) <= len(self._turns.get(key, ())) + 1:
+            return False
+        capture_id = self._turns[fullest].pop()
+        del self._waiting[fullest, capture_id]
+        self._drop(fullest, capture_id)
+        return True
+
+    def _drop(self, key: SessionKey, capture_id: str) -> None:
+        self._dropped += 1
+        self._log("warning", "trace.dropped", session=str(key), capture=capture_id, capacity=CAPACITY)
 
     def _concerns(self, key: SessionKey) -> bool:
         return any(place[0] == key for place in (*self._waiting, *self._writing))
 
     def _next(self) -> tuple[SessionKey, str] | None:
-        """The oldest capture that isn't being written; its writes keep their order."""
-        for index, place in enumerate(self._order):
-            if place not in self._writing:
-                del self._order[index]
-                return place
+        """Of the session whose turn it is the oldest capture that isn't being written: its writes keep their order."""
+        for key, captures in self._turns.items():
+            for capture_id in captures:
+                if (key, capture_id) not in self._writing:
+                    captures.remove(capture_id)
+                    self._turns.move_to_end(key)
+                    if not captures:
+                        del self._turns[key]
+                    return key, capture_id
         return None
 
     async def _keep_writing(self) -> None:
