@@ -11,7 +11,7 @@ import pytest
 from tapster.actors.library.counters import Counters
 from tapster.actors.store import HOME_HOST, SessionKey, StoreConfig, open_store
 from tapster.actors.strategies import Strategies, open_strategies
-from tapster.engine.assembly import AssemblyRefused, InvalidAssembly
+from tapster.engine.assembly import AssemblyRefused, InvalidAssembly, read_store
 from tests.support.assembly import HEAD
 from tests.support.hosts import CountingIds, TrioClock
 
@@ -143,7 +143,7 @@ async def test_an_older_store_only_adds_what_is_missing(tmp_path: Path) -> None:
     async with opened(tmp_path) as strategies:
         await strategies.apply(S1, None)
         old = {"version": 1, "presets": {"p1": OWN}, "selections": {"s1": {"id": "p1", **OWN}, "play:s9": None}}
-        assert await strategies.migrate(old)
-        assert not await strategies.migrate(old)
+        assert await strategies.migrate(read_store(old))
+        assert not await strategies.migrate(read_store(old))
         assert strategies.selection(S1) is None
         assert strategies.get("p1").preset.name == "Test"

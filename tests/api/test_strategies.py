@@ -211,3 +211,17 @@ def test_the_commands(cli: Cli, tmp_path: Path) -> None:
     assert "has no strategy" in cli.run("strategy", "apply", "s", "--off")
     cli.run("strategy", "delete", preset_id)
     assert "tavern.text  pmp-dsh-tavern  version 1  text only" in cli.run("sources")
+
+
+def test_an_older_store_is_taken_over_and_a_bad_one_leaves_no_trace(cli: Cli, tmp_path: Path) -> None:
+    older = {"version": 1, "presets": {"old-1": {**STRATEGY, "name": "Older"}}, "selections": {"s": None}}
+    file = tmp_path / "assembly-presets.json"
+    file.write_text(json.dumps(older), encoding="utf-8")
+    assert "is taken over" in cli.run("strategy", "import", str(file))
+    assert "old-1  native  own  Older" in cli.run("strategy", "list")
+    assert "nothing that isn't here" in cli.run("strategy", "import", str(file))
+    bad_ones: list[Json] = [{**older, "version": 2}, {**older, "presets": {"builtin-x": STRATEGY}}, [], {}]
+    for bad in bad_ones:
+        file.write_text(json.dumps(bad), encoding="utf-8")
+        assert "isn't a valid assembly-presets.json" in cli.run("strategy", "import", str(file), code=1)
+    assert "builtin-x" not in cli.run("strategy", "list")

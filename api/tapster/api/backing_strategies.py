@@ -22,9 +22,9 @@ from tapster.engine.assembly import (
 from tapster.engine.assembly.actual import OWNERS
 from tapster.engine.assembly.history import normalise_policy
 from tapster.engine.assembly.history.policies import Mode, capabilities
-from tapster.engine.assembly.store import stored_json
+from tapster.engine.assembly.store import read_store, stored_json
 from tapster.engine.ecma import Json, is_record
-from tapster.engine.errors import RequestError
+from tapster.engine.errors import RequestError, StoreError
 from tapster.engine.mvu import VariableResource
 from tapster.engine.mvu.shelf import Mode as ManagementMode
 
@@ -79,6 +79,14 @@ class StrategiesPort:
     async def delete(self, preset_id: str) -> None:
         """Remove an own strategy."""
         await self.tapster.strategies.remove(preset_id)
+
+    async def take_over(self, value: Json) -> bool:
+        """Add the strategies and selections of an older store that this one lacks."""
+        try:
+            old = read_store(value)
+        except StoreError as error:
+            raise RequestError(f"the document isn't a valid assembly-presets.json: {error.message}") from error
+        return await self.tapster.strategies.migrate(old)
 
     async def select(self, session_id: str, preset_id: str | None) -> Json:
         """Copy a strategy to a session that exists; None is off."""

@@ -279,6 +279,9 @@ class Strategies(Protocol):
     async def get(self, preset_id: str) -> Json: ...
     async def update(self, preset_id: str, value: Json) -> Json: ...
     async def delete(self, preset_id: str) -> None: ...
+    async def take_over(self, value: Json) -> bool:
+        """Add what an older store's document has and this one lacks; whether something was added."""
+
     async def select(self, session_id: str, preset_id: str | None) -> Json:
         """The applied snapshot; None is off."""
 

@@ -178,13 +178,8 @@ class Strategies:
         if not self.has_selection(child):
             await self._ask(child.host, lambda presets: presets.copy_selection(parent.session, child.session))
 
-    async def migrate(self, value: Json) -> bool:
-        """Add what an older store's document has and this one lacks; whether something was added.
-
-        Raises:
-            StoreError: the old document isn't valid; nothing was added.
-        """
-        old = read_store(value)
+    async def migrate(self, old: StoreDocument) -> bool:
+        """Add what an older store's document has and this one lacks; whether something was added."""
         return await self._ask(HOME_HOST, lambda presets: presets.migrate_legacy(old))
 
     async def save_policy(

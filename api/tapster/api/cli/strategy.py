@@ -17,7 +17,7 @@ ROUTE = f"{OWN}/strategies"
 
 @click.group("strategy")
 def command() -> None:
-    """List, show, save, apply, preview and export strategies."""
+    """List, show, save, take over, apply, preview and export strategies."""
 
 
 @command.command("list")
@@ -62,6 +62,16 @@ def save(context: click.Context, file: Path, identity: str | None) -> None:
         return await api.call("PUT", f"{ROUTE}/{segment(identity)}", body)
 
     write_text(run(context, work)["strategy"]["id"])
+
+
+@command.command("import")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.pass_context
+def import_(context: click.Context, file: Path) -> None:
+    """Take over an older assembly-presets.json FILE: what is here already stays as it is."""
+    body = {"document": parse_json(decoded(read_bytes(file)))}
+    changed = run(context, lambda api: api.call("POST", f"{ROUTE}/import", body))["changed"]
+    write_text(f"{file} is taken over" if changed else f"{file} has nothing that isn't here already")
 
 
 @command.command("delete")

@@ -5,12 +5,14 @@ from collections.abc import Mapping
 from tapster.api.answers import Answer
 from tapster.engine.ecma import Json, is_record
 from tapster.engine.errors import RequestError
+from tapster.engine.limits import ASSEMBLY_STORE_BYTES
 
 from .routing import OwnCall, OwnRoute, own_route
 from .sessions import MAX_TEXT
 
 ROUTES: list[OwnRoute] = []
 LIMIT = 2 * 1024 * 1024
+STORE_LIMIT = ASSEMBLY_STORE_BYTES + 64 * 1024
 
 
 @own_route(ROUTES, "GET", "/strategies", "Every strategy that can be applied", "strategies")
@@ -22,6 +24,18 @@ async def list_strategies(call: OwnCall) -> Answer:
 @own_route(ROUTES, "POST", "/strategies", "Save a strategy: `{strategy}`", "strategies", limit=LIMIT, success=201)
 async def create_strategy(call: OwnCall) -> Answer:
     return Answer({"strategy": await call.tapster.strategies.create(call.body.get("strategy"))}, 201)
+
+
+@own_route(
+    ROUTES,
+    "POST",
+    "/strategies/import",
+    "Take over what an older assembly-presets.json has and this store lacks: `{document}`",
+    "strategies",
+    limit=STORE_LIMIT,
+)
+async def take_over(call: OwnCall) -> Answer:
+    return Answer({"changed": await call.tapster.strategies.take_over(call.body.get("document"))})
 
 
 @own_route(ROUTES, "GET", "/strategies/:strategyId", "One strategy", "strategies")
