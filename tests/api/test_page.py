@@ -1,5 +1,6 @@
 """The page's views in process: what a person sees, edits and is told."""
 
+import ast
 import html
 import json
 import re
@@ -16,10 +17,13 @@ from hypothesis import strategies as st
 from tapster.actors.providers import Failure, Finish, Pause, TextDelta
 from tapster.actors.store.files.atomic import AtomicWriter
 from tapster.actors.store.files.traces import AuditFile, LegacyTraces
+from tapster.api.page.file_words import FILE_WORDS
 from tapster.api.page.shown import trace_view
 from tapster.api.page.texts import LOCALES, Texts
+from tapster.engine import formats
 from tapster.engine.activation.sillytavern.decision import ActiveReason, InactiveReason
 from tapster.engine.ecma import stringify
+from tapster.engine.formats.world_books.errors import LIMIT_CODES
 from tapster.runtime import Phase
 from tests.support.cancel import task_count
 from tests.support.pages import Visitor, listening, open_page
@@ -40,6 +44,10 @@ HOSTILE = (
 def shown(text: str) -> str:
     """A text as it stands in HTML."""
     return html.escape(text, quote=True).replace("&quot;", "&#34;").replace("&#x27;", "&#39;")
+
+
+CHECKS = ("FormatError", "UnsupportedFile", "add", "note")
+"""What readers of files call with the slug of a check."""
 
 
 async def bound_session(visitor: Visitor, session_id: str = "s") -> None:
@@ -146,6 +154,38 @@ async def test_each_file_of_an_import_is_taken_or_refused_alone(tmp_path: Path) 
         whole = await visitor.upload(("again.png", good))
         assert b"<!doctype html>" in whole.body
         assert whole.body.decode().count("✓ Imported") == 1
+
+
+async def test_why_a_file_was_refused_is_said_in_the_language_of_the_page(tmp_path: Path) -> None:
+    async with open_page(tmp_path) as visitor:
+        good = files("tapster.api.sample").joinpath("mira.card.png").read_bytes()
+        parts = (
+            ("cut.png", good[:200]),
+            ("x.json", b"{"),
+            ("e.json", b""),
+            ("n.json", b"1"),
+            ("b.json", b'{"entries":[1]}'),
+        )
+        english = (await visitor.upload(*parts)).body.decode()
+        await visitor.get("/?lang=zh-CN")
+        chinese = (await visitor.upload(*parts)).body.decode()
+        for words in ("文件不完整", "不是有效的 JSON", "文件是空的", "不是角色卡", "有一个条目不是对象"):
+            assert words in chinese
+            assert words not in english
+        assert "restore it from a backup" in english
+        assert "restore it from a backup" in chinese
+
+
+def test_every_check_of_a_file_has_its_words() -> None:
+    found = {"invalid-json", *LIMIT_CODES}
+    for path in Path(formats.__file__).parent.rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] in CHECKS and call.args:
+                first = call.args[0]
+                if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                    found.add(first.value)
+    assert len(found) > 80
+    assert found <= FILE_WORDS.keys()
 
 
 @pytest.mark.parametrize("kind", ["characters", "presets", "world_books", "users"])

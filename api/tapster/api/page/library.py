@@ -21,7 +21,7 @@ from .forms import (
     entry_changes,
     preset_patch,
 )
-from .shell import KINDS, PER_PAGE, Shell, go_to, is_part, page_number, segment
+from .shell import KINDS, PER_PAGE, Shell, go_to, is_part, page_number, segment, slug_of
 
 BAD_FILE: Final = "file"
 
@@ -56,7 +56,7 @@ class LibraryPages:
         try:
             return await self.backing.imports.import_file(name, data)
         except TapsterError as error:
-            return {"fileName": name, "error": error.message, "code": error.code}
+            return {"fileName": name, "error": error.message, "code": error.code, "slug": slug_of(error)}
 
     async def create(self, kind: str) -> Response:
         """A new resource, open for editing."""

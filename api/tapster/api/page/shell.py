@@ -10,7 +10,7 @@ from werkzeug.exceptions import HTTPException
 from tapster.api.config import Config
 from tapster.api.errors import error_answer
 from tapster.engine.ecma import utf8
-from tapster.engine.errors import TapsterError
+from tapster.engine.errors import FormatError, TapsterError
 from tapster.runtime import RuntimeFault
 
 from .texts import LOCALES, Texts
@@ -48,7 +48,7 @@ class Shell:
     async def refuse(self, error: TapsterError | RuntimeFault) -> Response:
         """A declared error as a person meets it."""
         answer = error_answer("own", error)
-        response = await self._refusal(answer.status, answer.body["message"], answer.body["code"])
+        response = await self._refusal(answer.status, answer.body["message"], answer.body["code"], slug_of(error))
         response.headers.update(answer.headers)
         return response
 
@@ -56,13 +56,19 @@ class Shell:
         """The framework's own refusals: no such page, no such method, a failure inside."""
         return await self._refusal(error.code or 500, "", error.name.upper().replace(" ", "_"))
 
-    async def _refusal(self, status: int, message: str, code: str) -> Response:
+    async def _refusal(self, status: int, message: str, code: str, slug: str | None = None) -> Response:
         template = "_error.html" if is_part() else "error.html"
         # In a part, the script puts it where notices go, whatever the target of the request was.
-        response = await self.page(template, status=status, error_status=status, message=message, code=code)
+        shown: dict[str, Any] = {"error_status": status, "message": message, "code": code, "slug": slug}
+        response = await self.page(template, status=status, **shown)
         if is_part():
             response.headers["HX-Reswap"] = "innerHTML"
         return response
+
+
+def slug_of(error: TapsterError | RuntimeFault) -> str | None:
+    """The check that a file failed, None for any other error."""
+    return error.slug if isinstance(error, FormatError) else None
 
 
 def is_part() -> bool:

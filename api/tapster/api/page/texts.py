@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from .file_words import FILE_WORDS
 from .reasons import REASONS
 
 LOCALES: Final = ("zh-CN", "en")
@@ -221,6 +222,10 @@ class Texts:
     def first(self, *keys: str) -> str:
         """The first of several words that there is."""
         return self(next((key for key in keys if self.has(key)), keys[-1]))
+
+    def of_file(self, slug: str | None) -> str | None:
+        """What a check of a file found, where this language needs more than the message."""
+        return None if slug is None or self.locale == "en" else FILE_WORDS.get(slug)
 
     @property
     def other(self) -> str:
