@@ -1,5 +1,6 @@
 """Actors: every ask ends in an answer, a declared error, ActorGone, or the asker's own cancellation."""
 
+import itertools
 from collections.abc import Callable
 
 import attrs
@@ -8,6 +9,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from tapster.runtime import Actor, ActorGone, AskCycle, Overloaded, Ref, Request, open_actor
+from tapster.runtime.inbox import AT_ONCE
 
 
 class Refused(Exception):
@@ -166,6 +168,39 @@ async def test_a_full_inbox_waits_inside_and_refuses_at_the_border() -> None:
             await ref.offer(Echo(3))
         with trio.move_on_after(0.01):
             await ref.ask(Echo(4))
+
+
+async def test_a_burst_is_taken_at_once_but_lets_others_run() -> None:
+    class Counting(Actor):
+        name = "counting"
+        capacity = 4 * AT_ONCE
+        taken = 0
+
+        def receive(self, request: Request) -> None:
+            self.taken += 1
+            request.settle()
+
+    actor, seen = Counting(), list[int]()
+    async with open_actor(actor) as ref:
+        await wait_all_tasks_blocked()
+        for _ in range(4 * AT_ONCE):
+            assert ref.tell(Echo(1))
+        while actor.taken < 4 * AT_ONCE:
+            await trio.lowlevel.checkpoint()
+            seen.append(actor.taken)
+    # Steps of one round come in any order, so between two of the watcher's there are at most two of the actor's.
+    assert max(after - before for before, after in itertools.pairwise([0, *seen])) <= 2 * AT_ONCE
+
+
+async def test_an_asker_that_is_cancelled_already_asks_nothing() -> None:
+    worker = Worker()
+    async with open_actor(worker) as ref:
+        with trio.CancelScope() as scope:
+            scope.cancel(reason="before it asks")
+            await ref.ask(Hold())
+        await wait_all_tasks_blocked()
+        assert scope.cancelled_caught
+        assert worker.held == []
 
 
 async def test_asking_in_a_circle_is_refused() -> None:

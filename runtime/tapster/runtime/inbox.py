@@ -12,6 +12,9 @@ from .request import Request, Stage
 
 CONTROL_RESERVE = 16
 """Slots beyond the capacity that only control messages may use, so that stop and cancel get in when it's full."""
+AT_ONCE = 16
+"""Requests that the reader takes before it lets others run: a step costs more than taking one, and all the steps of a
+burst together less than anybody would notice."""
 
 
 @final
@@ -27,6 +30,9 @@ class Inbox:
     _reader: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot)
     _is_closed: bool = False
     _promised: int = 0
+    _at_once: int = 0
+    _parked: int = 0
+    _is_reader_parked: bool = False
 
     @property
     def is_closed(self) -> bool:
@@ -46,15 +52,20 @@ class Inbox:
     async def put(self, request: Request, *, control: bool = False) -> bool:
         """Queue a request, waiting for room; False when the inbox closed meanwhile.
 
+        With room there is no step in between: the sender waits for its answer next, which is one.
+
         Cancellation: a sender that is cancelled while it waits has queued nothing.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         # Whoever waits has used up all room, so a newcomer that finds some passes nobody of its kind.
         if self.put_nowait(request, control=control):
-            await trio.lowlevel.cancel_shielded_checkpoint()
             return True
         while not self._is_closed:
-            await (self._control_senders if control else self._senders).park()
+            self._parked += 1
+            try:
+                await (self._control_senders if control else self._senders).park()
+            finally:
+                self._parked -= 1
             if self._promised:
                 self._promised -= 1
                 if not self._is_closed:
@@ -63,7 +74,10 @@ class Inbox:
         return False
 
     async def get(self) -> Request | None:
-        """The next request, marked as taken; None once the inbox is closed."""
+        """The next request, marked as taken; None once the inbox is closed.
+
+        What waits already is taken without a step in between, up to ``AT_ONCE``.
+        """
         while True:
             queue = self._control or self._normal
             if queue and not self._is_closed:
@@ -71,11 +85,16 @@ class Inbox:
                 self._wake_sender()
                 if request.stage is Stage.QUEUED:
                     request.take()
-                    await trio.lowlevel.cancel_shielded_checkpoint()
+                    self._at_once += 1
+                    if self._at_once >= AT_ONCE:
+                        self._at_once = 0
+                        await trio.lowlevel.cancel_shielded_checkpoint()
                     return request
                 continue
             if self._is_closed:
                 return None
+            self._at_once = 0
+            self._is_reader_parked = True
             await self._reader.park()
 
     def close(self) -> None:
@@ -107,9 +126,13 @@ class Inbox:
 
     def _append(self, request: Request, control: bool) -> None:
         (self._control if control else self._normal).append(request)
-        self._reader.unpark()
+        if self._is_reader_parked:
+            self._is_reader_parked = False
+            self._reader.unpark()
 
     def _wake_sender(self) -> None:
+        if not self._parked:
+            return
         # The freed slot is promised to the longest waiter, so a newcomer can't take it before that one runs.
         for senders, control in ((self._control_senders, True), (self._senders, False)):
             if senders and self._has_room(control):

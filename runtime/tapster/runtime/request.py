@@ -31,7 +31,6 @@ class Request:
     Attributes:
         body: the message.
         chain: names of the actors that wait for this answer, outermost first.
-        scope: the cancel scope of the work that serves it.
         on_leave: what a held request does when its asker leaves; None ends it at once. The owner sets it while
             the request is held and must see to it that the request ends.
         on_end: the kernel's book-keeping, called once when it ends.
@@ -41,7 +40,6 @@ class Request:
     actor: str
     chain: tuple[int, ...] = ()
     asked_at: float = 0.0
-    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     on_leave: Callable[[], None] | None = None
     on_end: Callable[[Request], None] | None = None
     stage: Stage = Stage.QUEUED
@@ -49,6 +47,14 @@ class Request:
     _taken: bool = False
     _result: outcome.Outcome[Any] | None = None
     _ended: trio.Event = attrs.field(factory=trio.Event)
+    _scope: trio.CancelScope | None = None
+
+    @property
+    def scope(self) -> trio.CancelScope:
+        """The cancel scope of the work that serves it; made when there is some."""
+        if self._scope is None:
+            self._scope = trio.CancelScope()
+        return self._scope
 
     @property
     def is_settled(self) -> bool:

@@ -181,6 +181,21 @@ def test_a_refused_write_does_not_use_up_its_key(engine: Engine) -> None:
         assert len(tables.sessions.read(S1)) == 1
 
 
+def test_a_refused_write_leaves_the_keys_of_its_batch_alone(engine: Engine) -> None:
+    stale = PutDocument(CHAT, {"n": 0}, 1, "another")
+    batch = [
+        Keyed(PutDocument(CHAT, {"n": 1}, 1), "a"),
+        Keyed(stale, "b"),
+        Keyed(PutDocument(CHAT, {"n": 2}, 1), "a"),
+        Keyed(PutDocument(NAMES[1], {"n": 3}, 1), "b"),
+    ]
+    outcomes = engine.commit(batch, 1)
+    assert [type(outcome) for outcome in outcomes] == [Done, Refused, Done, Done]
+    with engine.read() as tables:
+        found = [tables.documents.get(key) for key in (CHAT, NAMES[1])]
+    assert [document and document.value for document in found] == [{"n": 1}, {"n": 3}]
+
+
 def test_resources_keep_document_original_and_cover(engine: Engine) -> None:
     document = {"id": "c1", "name": "艾莉", "source": {"raw": ODD}}
     head = do(engine, PutResource("character", "c1", document, 7, b"\x89PNG", b"cover"))

@@ -266,6 +266,6 @@ async def test_writers_that_a_commit_woke_share_the_next_one(tmp_path: Path) -> 
 
     async with open_store(StoreConfig(tmp_path), clock=TrioClock()) as store:
         async with trio.open_nursery() as nursery:
-            for name in "abcdefgh":
-                nursery.start_soon(write_thrice, store, name)
-        assert (store.statistics().writes, store.statistics().commits) == (24, 3)
+            for number in range(40):
+                nursery.start_soon(write_thrice, store, str(number))
+        assert (store.statistics().writes, store.statistics().commits) == (120, 3)

@@ -20,7 +20,7 @@ from tapster.actors.store import (
     open_store,
 )
 from tapster.actors.store.actor import SWEEP_S
-from tapster.actors.store.sqlite.connection import WAL_KEPT_BYTES, WAL_SOFT_BYTES
+from tapster.actors.store.sqlite.wal import WAL_KEPT_BYTES, WAL_SOFT_BYTES
 from tapster.engine.trace import RetentionLimits
 from tapster.runtime import simulated_threads
 from tests.actors.store.conftest import open_named

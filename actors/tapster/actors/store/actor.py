@@ -22,7 +22,7 @@ from .interface import Done, Engine, Keyed, Write
 
 MAX_BATCH: Final = 512
 """Writes in one transaction: enough for any burst that fits the queue, small enough for a bounded rollback."""
-GATHER_STEPS: Final = 4
+GATHER_STEPS: Final = 2
 """Scheduler steps from the answer of one write to the next one of the same writer in the queue."""
 IDLE_S: Final = 2.0
 """Quiet time before the WAL is moved into the database file."""

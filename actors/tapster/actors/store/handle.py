@@ -108,9 +108,11 @@ class Store:
         Raises:
             TapsterError: the change itself was refused.
         """
-        async with self._room:
-            answer: R = await self._ref.ask(Commit(write, key, applied))
-            return answer
+        try:
+            self._room.acquire_nowait()
+        except trio.WouldBlock:
+            await self._room.acquire()
+        return await self._ask(write, key, applied)
 
     async def offer(self, write: Write[R], *, key: str | None = None, applied: Callable[[R], None] | None = None) -> R:
         """As ``write``, for borders.
@@ -122,6 +124,9 @@ class Store:
             self._room.acquire_nowait()
         except trio.WouldBlock:
             raise Overloaded("store") from None
+        return await self._ask(write, key, applied)
+
+    async def _ask(self, write: Write[R], key: str | None, applied: Callable[[R], None] | None) -> R:
         try:
             answer: R = await self._ref.ask(Commit(write, key, applied))
             return answer

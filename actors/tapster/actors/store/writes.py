@@ -9,7 +9,7 @@ from tapster.engine.ecma import Json
 from tapster.engine.policy import Selection, SelectionLimits
 
 from .codec import same
-from .errors import LogDiverged
+from .errors import LogDiverged, LogGap
 from .interface import Tables, Write
 from .selections import SelectionTable
 from .session_documents import forget_session
@@ -121,10 +121,13 @@ class AppendEvents:
     now: int
 
     def apply(self, tables: Tables) -> int:
-        head = tables.sessions.head(self.key)
-        known = max(0, head.next_seq - self.first_seq) if head is not None else 0
-        if not known:
+        try:
             return tables.sessions.append(self.key, self.first_seq, self.events, now=self.now)
+        except LogGap:
+            head = tables.sessions.head(self.key)
+            known = head.next_seq - self.first_seq if head is not None else 0
+            if known <= 0:
+                raise
         stored = tables.sessions.read(self.key, self.first_seq, len(self.events))
         for seq, (old, new) in enumerate(zip(stored, self.events, strict=False), self.first_seq):
             if not same(old, new):

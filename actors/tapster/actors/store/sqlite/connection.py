@@ -10,12 +10,9 @@ from typing import Final, Protocol
 from tapster.actors.store.errors import CommitFailed, ReadFailed, StoreCorrupt, StoreLocked
 from tapster.engine.errors import StoreError
 
+from .wal import WAL_KEPT_BYTES
+
 BUSY_TIMEOUT_MS: Final = 5_000
-WAL_SOFT_BYTES: Final = 16 * 1024 * 1024
-"""A WAL of this size is moved into the file without waiting for an idle moment. Larger ones cost longer pauses."""
-WAL_KEPT_BYTES: Final = 8 * 1024 * 1024
-"""What stays of the WAL file when it begins anew: blocks that need no new allocation. A size above it tells that the
-present WAL grew that far."""
 CACHE_KIB: Final = 4_096
 """Of each connection, six in all: what they hold grows with the file until it is full, so it counts as memory."""
 _CORRUPT: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Final, final
+from typing import Any, Final, final
 
 from tapster.actors.store.errors import CommitFailed, StoreCorrupt, unstorable
 from tapster.actors.store.interface import Done, EngineInfo, Keyed, Outcome, Refused, Tables
@@ -15,9 +15,10 @@ from tapster.actors.store.values import Warned
 from tapster.actors.store.writes import SweepTraces
 from tapster.engine.errors import TapsterError
 
-from .connection import WAL_SOFT_BYTES, Connect, connect, translated
+from .connection import Connect, connect, translated
 from .migrations import copy_to, migrate, open_checked
 from .tables import SqliteTables
+from .wal import WalGauge
 
 KEPT_KEYS: Final = 65_536
 """Idempotency keys remembered; a caller repeats a write within seconds, not after this many others."""
@@ -25,6 +26,8 @@ SWEPT_ROWS: Final = 256
 """Trace records dropped in one transaction of the background retention."""
 CHECKED_BYTES: Final = 64 * 1024 * 1024
 """A database up to this size is checked whole at the start; a larger one on demand, so that a start stays quick."""
+_REFUSALS: Final = (TapsterError, UnicodeEncodeError, OverflowError)
+"""What ends one write and not its batch."""
 
 
 @final
@@ -46,8 +49,8 @@ class SqliteEngine:
         self._readers: SimpleQueue[sqlite3.Connection] = SimpleQueue()
         self._is_closed = False
         self._checkpointer: sqlite3.Connection | None = None
-        self._wal_seen = 0
-        self._behind_at = WAL_SOFT_BYTES
+        self._wal = WalGauge(path)
+        self._is_behind = False
         try:
             self._writer: sqlite3.Connection | None = self._open_writer(check=True)
             self._anchor = self._open_anchor()
@@ -66,16 +69,18 @@ class SqliteEngine:
         return ()
 
     def commit(self, batch: Sequence[Keyed], now: int) -> list[Outcome]:
-        """Apply the batch in one transaction with one fsync; a write that fails is undone to its savepoint."""
+        """Apply the batch in one transaction with one fsync; a write that is refused is undone alone."""
         if self._writer is None:
             self._writer = self._open_writer(check=False)
         try:
             with translated(self._path, "writing"):
-                return self._transact(self._writer, batch, now)
+                outcomes = self._transact(self._writer, batch, now)
         except BaseException:
             # What the connection holds is unknown now: the next batch opens it afresh and finds what is durable.
             self._discard_writer()
             raise
+        self._is_behind = self._wal.is_past_mark()
+        return outcomes
 
     @contextmanager
     def read(self) -> Iterator[Tables]:
@@ -113,14 +118,10 @@ class SqliteEngine:
     @property
     def is_behind(self) -> bool:
         """Whether the WAL has grown enough to be moved into the file."""
-        size = self._wal_bytes()
-        if size < self._wal_seen:
-            self._behind_at = WAL_SOFT_BYTES  # it began anew
-        self._wal_seen = size
-        return size >= self._behind_at
+        return self._is_behind
 
     def catch_up(self, *, beside: bool) -> None:
-        """Move the WAL into the file: what is there now beside the commits, then what they added meanwhile.
+        """Move the WAL into the file: most of it beside the commits, then what they added meanwhile.
 
         Only when all of it is moved between two commits does the next one begin the WAL anew.
         """
@@ -128,11 +129,13 @@ class SqliteEngine:
             if beside:
                 if self._checkpointer is None:
                     self._checkpointer = self._connect(self._path, read_only=False)
-                self._checkpointer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+                # The second time moves what was added during the first, so that little is left for between commits.
+                for _ in range(2):
+                    self._checkpointer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             elif self._writer is not None:
                 self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-                # A long reader may keep the WAL from beginning anew: the next try comes after as much again.
-                self._behind_at = self._wal_bytes() + WAL_SOFT_BYTES
+                self._wal.move_mark()
+                self._is_behind = False
 
     def check(self) -> tuple[str, ...]:
         """``PRAGMA integrity_check`` and the foreign keys."""
@@ -174,30 +177,15 @@ class SqliteEngine:
     def _transact(self, writer: sqlite3.Connection, batch: Sequence[Keyed], now: int) -> list[Outcome]:
         tables = SqliteTables(writer, self._retention)
         writer.execute("BEGIN IMMEDIATE")
-        outcomes = [self._apply(writer, tables, keyed, now) for keyed in batch]
+        try:
+            outcomes: list[Outcome] = [Done(_answer(writer, tables, keyed, now)) for keyed in batch]
+        except _REFUSALS:
+            # Rare, so savepoints are paid for only now: every page that a write touches is copied for its own.
+            writer.execute("ROLLBACK")
+            writer.execute("BEGIN IMMEDIATE")
+            outcomes = [_apply_alone(writer, tables, keyed, now) for keyed in batch]
         writer.execute("COMMIT")
         return outcomes
-
-    def _apply(self, writer: sqlite3.Connection, tables: Tables, keyed: Keyed, now: int) -> Outcome:
-        writer.execute("SAVEPOINT one")
-        try:
-            if keyed.key is not None and not _first_time(writer, keyed.key, now):
-                value = keyed.write.repeat(tables)
-            else:
-                value = keyed.write.apply(tables)
-        except (TapsterError, UnicodeEncodeError, OverflowError) as error:
-            writer.execute("ROLLBACK TO one")
-            writer.execute("RELEASE one")
-            return Refused(error if isinstance(error, TapsterError) else unstorable(error))
-        writer.execute("RELEASE one")
-        return Done(value)
-
-    def _wal_bytes(self) -> int:
-        try:
-            # Never opened here: closing a descriptor would drop SQLite's locks.
-            return self._path.with_name(self._path.name + "-wal").stat().st_size
-        except FileNotFoundError:
-            return 0
 
     def _open_anchor(self) -> sqlite3.Connection:
         """A reading connection that outlives the writer, so that a failed batch never comes back.
@@ -241,6 +229,24 @@ class SqliteEngine:
         except Empty:
             with translated(self._path, "reading"):
                 return self._connect(self._path, read_only=True)
+
+
+def _apply_alone(writer: sqlite3.Connection, tables: Tables, keyed: Keyed, now: int) -> Outcome:
+    writer.execute("SAVEPOINT one")
+    try:
+        value = _answer(writer, tables, keyed, now)
+    except _REFUSALS as error:
+        writer.execute("ROLLBACK TO one")
+        writer.execute("RELEASE one")
+        return Refused(error if isinstance(error, TapsterError) else unstorable(error))
+    writer.execute("RELEASE one")
+    return Done(value)
+
+
+def _answer(writer: sqlite3.Connection, tables: Tables, keyed: Keyed, now: int) -> Any:
+    if keyed.key is not None and not _first_time(writer, keyed.key, now):
+        return keyed.write.repeat(tables)
+    return keyed.write.apply(tables)
 
 
 def _first_time(writer: sqlite3.Connection, key: str, now: int) -> bool:
