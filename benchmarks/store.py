@@ -72,16 +72,17 @@ async def group_commit(folder: Path, size: int, writers: int, seconds: float) ->
         keys = [SessionKey("bench", f"s{number}") for number in range(writers)]
         for key in keys:
             await store.create_session(key, {})
+        # Made before the clock starts, as for the single writer; from then on random bytes would count as writing.
+        datas = [event(size, 0)["data"] for _ in range(64)]
         begun = store.statistics()
         start = time.perf_counter()
 
         async def write_on(key: SessionKey) -> None:
-            datas = [event(size, 0)["data"] for _ in range(8)]
             for seq in itertools.count():
                 before = time.perf_counter()
                 if before - start > seconds:
                     return
-                await store.append_events(key, seq, [{"type": "note", "seq": seq, "data": datas[seq % 8]}])
+                await store.append_events(key, seq, [{"type": "note", "seq": seq, "data": datas[seq % 64]}])
                 waits.append(time.perf_counter() - before)
 
         async with trio.open_nursery() as nursery:

@@ -145,7 +145,7 @@ class SessionLogs(Protocol):
         """Events from a seq on, at most ``limit``; the cost depends on what is read, not on the log's length."""
 
     def latest(self, key: SessionKey, event_type: str, before: int | None = None) -> Json | None:
-        """The last event of a type, below a seq if one is given."""
+        """The last event of a type, below a seq if one is given; looked for from there backwards."""
 
     def delete(self, key: SessionKey) -> bool:
         """Remove a log; whether there was one."""

@@ -97,4 +97,8 @@ _VERSION_2: Final = """
 CREATE INDEX traces_by_age ON traces (recorded_at);
 """
 
-MIGRATIONS: Final[tuple[str, ...]] = (_VERSION_1, _VERSION_2)
+_VERSION_3: Final = """
+DROP INDEX events_by_type;
+"""
+
+MIGRATIONS: Final[tuple[str, ...]] = (_VERSION_1, _VERSION_2, _VERSION_3)

@@ -1,6 +1,10 @@
-"""Session logs: one row an event, found by (log, seq) and by (log, type, seq)."""
+"""Session logs: one row an event, found by (log, seq).
+
+There is no index by type: each session's end of it would be one more page to write and sync with every commit.
+"""
 
 import sqlite3
+import sys
 from collections.abc import Sequence
 from typing import Any, final
 
@@ -82,8 +86,8 @@ class SqliteSessionLogs:
     def latest(self, key: SessionKey, event_type: str, before: int | None = None) -> Json | None:
         row = self._connection.execute(
             "SELECT body FROM events JOIN sessions ON log = sessions.place"
-            " WHERE host = ? AND session = ? AND type = ? AND (? IS NULL OR seq < ?) ORDER BY seq DESC LIMIT 1",
-            (key.host, key.session, event_type, before, before),
+            " WHERE host = ? AND session = ? AND seq < ? AND type = ? ORDER BY seq DESC LIMIT 1",
+            (key.host, key.session, sys.maxsize if before is None else before, event_type),
         ).fetchone()
         return None if row is None else unpack(row[0])
 
