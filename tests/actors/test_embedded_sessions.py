@@ -534,7 +534,7 @@ async def test_a_whole_life_cancelled_at_every_step_leaves_nothing_open(autojump
             assert len(called) == len([event for event in events if event.type == "tool/result"])
 
     runs = await cancel_everywhere(life, check, any_task=any_task)
-    assert runs > 10, runs
+    assert runs >= 10, runs
 
 
 @pytest.mark.slow

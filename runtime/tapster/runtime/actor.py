@@ -212,7 +212,10 @@ class Ref:
         request = self._request(body)
         if not await self._inbox.put(request, control=control):
             raise ActorGone(self.name, taken=False)
-        return await self._answer(request)
+        try:
+            return await request.answer()
+        finally:
+            self._free_slot(request)
 
     async def offer(self, body: Any) -> Any:
         """As ``ask``, for borders: a full inbox is ``Overloaded`` at once."""
@@ -220,7 +223,10 @@ class Ref:
         if not self._inbox.put_nowait(request):
             await trio.lowlevel.checkpoint()
             raise ActorGone(self.name, taken=False) if self._inbox.is_closed else Overloaded(self.name)
-        return await self._answer(request)
+        try:
+            return await request.answer()
+        finally:
+            self._free_slot(request)
 
     def tell(self, body: Any, *, control: bool = False) -> bool:
         """Send a message nobody waits for; False when the inbox is full or closed."""
@@ -246,12 +252,9 @@ class Ref:
             raise AskCycle([*(f"#{identity}" for identity in chain), self.name])
         return Request(body, self.name, chain, trio.current_time())
 
-    async def _answer(self, request: Request) -> Any:
-        try:
-            return await request.answer()
-        finally:
-            if not request.was_taken:
-                self._inbox.discard(request)
+    def _free_slot(self, request: Request) -> None:
+        if not request.was_taken:
+            self._inbox.discard(request)
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ from tapster.engine.errors import StoreError, TapsterError
 from tapster.runtime import Actor, Clock, LogSink, Request, Threads
 
 from .errors import anew
-from .interface import Done, Engine, Keyed, Write
+from .interface import Done, Engine, Keyed
 
 MAX_BATCH: Final = 512
 """Writes in one transaction: enough for any burst that fits the queue, small enough for a bounded rollback."""
@@ -34,17 +34,14 @@ COMMIT_GRACE_S: Final = 5.0
 
 @final
 @attrs.frozen
-class Commit:
+class Commit(Keyed):
     """Make a change durable.
 
     Attributes:
-        key: idempotency key; a write with a key that was applied before changes nothing.
         applied: called with the answer in commit order, once it is durable and before the asker goes on, even when
             the asker is leaving. It must not raise.
     """
 
-    write: Write[Any]
-    key: str | None = None
     applied: Callable[[Any], None] | None = None
 
 
@@ -174,11 +171,11 @@ class StoreActor(Actor):
     async def _commit_waiting(self) -> None:
         batch = [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
         writes = [request for request in batch if isinstance(request.body, Commit)]
+        commits = [request.body for request in writes]
         self._in_batch = batch
         started = trio.current_time()
         try:
-            keyed = [Keyed(request.body.write, request.body.key) for request in writes]
-            outcomes = await self._threads.run(self._engine.commit, keyed, self._clock.now_ms()) if keyed else []
+            outcomes = await self._threads.run(self._engine.commit, commits, self._clock.now_ms()) if commits else []
         except StoreError as error:
             self._note_failure(error, len(writes))
             for request in batch:

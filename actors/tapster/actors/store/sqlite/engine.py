@@ -26,6 +26,8 @@ SWEPT_ROWS: Final = 256
 """Trace records dropped in one transaction of the background retention."""
 CHECKED_BYTES: Final = 64 * 1024 * 1024
 """A database up to this size is checked whole at the start; a larger one on demand, so that a start stays quick."""
+PASSES: Final = 3
+"""Times that the WAL is moved beside the commits before the rest is moved between two of them."""
 _REFUSALS: Final = (TapsterError, UnicodeEncodeError, OverflowError)
 """What ends one write and not its batch."""
 
@@ -129,8 +131,8 @@ class SqliteEngine:
             if beside:
                 if self._checkpointer is None:
                     self._checkpointer = self._connect(self._path, read_only=False)
-                # The second time moves what was added during the first, so that little is left for between commits.
-                for _ in range(2):
+                # Each time moves what was added during the one before, so that little is left for between two commits.
+                for _ in range(PASSES):
                     self._checkpointer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             elif self._writer is not None:
                 self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
