@@ -1,6 +1,6 @@
-"""What the kernel and the sessions cost: asks, spawns, cancellation, and a house full of sessions.
+"""What the kernel, the sessions and the store cost: asks, spawns, cancellation, a house full of sessions, durable writes.
 
-Run: ``python -m benchmarks.runtime``. Durable writes are measured by ``benchmarks.store``.
+Run: ``python -m benchmarks.runtime``; ``benchmarks.store`` has the durable writes alone.
 """
 
 import argparse
@@ -14,6 +14,8 @@ from pathlib import Path
 import attrs
 import trio
 
+from benchmarks.store import WRITERS
+from benchmarks.store import table as durable_writes
 from tapster.actors.providers import ScriptedProvider
 from tapster.actors.store import StoreConfig
 from tapster.actors.tapster import TapsterConfig, open_tapster
@@ -173,5 +175,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=5000)
     parser.add_argument("--sessions", type=int, nargs="*", default=[1000, 10_000])
+    parser.add_argument("--seconds", type=float, default=2.0, help="length of each run of durable writes")
     given = parser.parse_args()
     trio.run(main, given.times, given.sessions)
+    print()
+    for line in durable_writes(WRITERS, given.seconds):
+        print(line, flush=True)

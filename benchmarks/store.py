@@ -10,7 +10,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import attrs
@@ -109,17 +109,23 @@ def compare(size: int, writers: int, seconds: float) -> str:
     return f"{rates} | {batch:.1f} | {group.p50_ms:.2f} | {group.p99_ms:.2f}"
 
 
+def table(writers: Sequence[int], seconds: float) -> Iterator[str]:
+    """The lines of the table, each as soon as it is measured."""
+    yield "| record | writers | one commit a write /s | group commit /s | times | batch | p50 ms | p99 ms |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    for name, size in SIZES.items():
+        for count in writers:
+            yield f"| {name} | {count} | {compare(size, count, seconds)} |"
+
+
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=2.0, help="length of each run")
     parser.add_argument("--writers", type=int, nargs="*", default=WRITERS)
     given = parser.parse_args()
-    print("| record | writers | one commit a write /s | group commit /s | times | batch | p50 ms | p99 ms |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-    for name, size in SIZES.items():
-        for writers in given.writers:
-            print(f"| {name} | {writers} | {compare(size, writers, given.seconds)} |", flush=True)
+    for line in table(given.writers, given.seconds):
+        print(line, flush=True)
 
 
 if __name__ == "__main__":
