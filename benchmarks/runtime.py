@@ -1,4 +1,4 @@
-"""What the kernel, the sessions and the store cost: asks, spawns, cancellation, a house full of sessions, durable writes.
+"""What kernel, sessions and store cost: asks, spawns, cancellation, a house full of sessions, durable writes.
 
 Run: ``python -m benchmarks.runtime``; ``benchmarks.store`` has the durable writes alone.
 """
