@@ -24,7 +24,7 @@ FULL_WHEN_QUIET: Final = 10
 """Collections of the middle generation after which a full one is due; Python's own default."""
 FULL_EVERY: Final = 100
 """The same for a process that is never quiet."""
-LOOK_S: Final = 0.5
+LOOK_S: Final = 1.0
 QUIET_SHARE: Final = 0.1
 """A process that used less than this share of a processor since the last look is quiet."""
 MANY: Final = 5_000

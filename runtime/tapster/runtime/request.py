@@ -98,8 +98,11 @@ class Request:
         if self.stage is not Stage.ENDED:
             self.stage = Stage.ENDED
             self._ended.set()
-            if self.on_end is not None:
-                self.on_end(self)
+            on_end = self.on_end
+            # Both may refer to the request; with them it would wait, body and all, for a collection to be freed.
+            self.on_leave = self.on_end = None
+            if on_end is not None:
+                on_end(self)
 
     def leave(self, reason: str) -> None:
         """The asker goes: cancel the work; a held request ends as its owner says."""
