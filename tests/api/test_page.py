@@ -46,7 +46,7 @@ def shown(text: str) -> str:
     return html.escape(text, quote=True).replace("&quot;", "&#34;").replace("&#x27;", "&#39;")
 
 
-CHECKS = ("FormatError", "UnsupportedFile", "add", "note")
+CHECKS = ("FormatError", "UnsupportedFile", "add", "note", "Finding")
 """What readers of files call with the slug of a check."""
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from tapster.actors.admission import Admission, AdmissionLimits
+from tapster.actors.admission import RESERVED_S, Admission, AdmissionLimits
 from tapster.actors.providers import ScriptedProvider
 from tapster.actors.providers.scripted import Crash, Item, Pause, fails, says
 from tapster.actors.store import StoreConfig
@@ -179,11 +179,24 @@ async def test_one_live_stream_too_many_is_refused_before_it_begins(tmp_path: Pa
                 refused = await client.send("GET", f"{ROOT}/sessions/{name}/events")
                 assert refused.status == 503
                 assert int(refused.headers["retry-after"]) >= 1
-            with pytest.raises(Overloaded):
-                admission.stream("b").__enter__()
             assert admission.statistics().streams == 3
         assert admission.statistics().streams == 0
-        admission.check_stream("a")
+        admission.stream("a")
+
+
+async def test_a_place_for_a_stream_is_kept_from_when_it_is_let_in(autojump_clock: trio.testing.MockClock) -> None:
+    admission = Admission(AdmissionLimits(streams_per_session=1))
+    place = admission.stream("a")
+    with pytest.raises(Overloaded):
+        admission.stream("a")
+    with place:
+        await trio.sleep(2 * RESERVED_S)
+        with pytest.raises(Overloaded):
+            admission.stream("a")
+    admission.stream("a")
+    # Its client went before the stream began.
+    await trio.sleep(2 * RESERVED_S)
+    admission.stream("a")
 
 
 async def test_no_log_entry_holds_what_people_say(tmp_path: Path) -> None:

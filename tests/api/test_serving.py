@@ -1,6 +1,8 @@
 """A real server on a loopback port: started ready, ended in order, never held by a client."""
 
 import json
+import socket
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +147,37 @@ async def test_a_refused_client_that_goes_on_sending_still_reads_why(app: QuartT
             )
             assert (await read_all(late)).startswith(b"HTTP/1.1 503")
         await first.aclose()
+
+
+GONE = {
+    "silent": b"",
+    "half a line": b"GET / HT",
+    "garbage": b"\x00\xff\r\n\r\n",
+    "one answered": b"GET /tapster/api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "two streams": 2 * b"GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "two documents": 2 * b"GET /tapster/api/v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "half a body": b"PUT /pmp-dsh-tavern/api/v1/ui-settings HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_reset", [True, False], ids=["reset", "closed"])
+@pytest.mark.parametrize("sent", GONE.values(), ids=GONE.keys())
+async def test_a_client_that_has_gone_holds_no_place(app: QuartTrio, feed: Feed, sent: bytes, is_reset: bool) -> None:
+    limit = 3
+    async with open_server(app, server_config("127.0.0.1", 0), limit) as server:
+        for _ in range(limit):
+            client = await trio.open_tcp_stream("127.0.0.1", server.port)
+            await client.send_all(sent)
+            await trio.sleep(0.05)
+            if is_reset:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            await client.aclose()
+        with trio.fail_after(4):
+            while not (await get(server, "/tapster/api/v1/health")).startswith(b"HTTP/1.1 200"):
+                # A stream notices at the next thing that it sends.
+                feed.publish("x", "x")
+                await trio.sleep(0.05)
 
 
 async def test_one_signal_drains_to_the_end(autojump_clock: trio.testing.MockClock) -> None:

@@ -223,5 +223,5 @@ def test_an_older_store_is_taken_over_and_a_bad_one_leaves_no_trace(cli: Cli, tm
     bad_ones: list[Json] = [{**older, "version": 2}, {**older, "presets": {"builtin-x": STRATEGY}}, [], {}]
     for bad in bad_ones:
         file.write_text(json.dumps(bad), encoding="utf-8")
-        assert "isn't a valid assembly-presets.json" in cli.run("strategy", "import", str(file), code=1)
+        assert "assembly-presets.json" in cli.run("strategy", "import", str(file), code=1).partition(":")[2]
     assert "builtin-x" not in cli.run("strategy", "list")

@@ -97,7 +97,10 @@ class Burst:
             await trio.sleep(0.01)
 
     async def post(self, path: str, body: Json) -> Json:
-        answer = await self.client.post(path, json=body)
+        # Messages may come faster than turns take them up: a session that has no room says when to ask again.
+        while (answer := await self.client.post(path, json=body)).status_code == 503:
+            assert answer.json()["code"] == "OVERLOADED", answer.text
+            await trio.sleep(float(answer.headers["Retry-After"]))
         # A selection of a session that is answering is refused by the contract; anything else must work.
         assert answer.status_code < 300 or (answer.status_code == 409 and "selection" in path), answer.text
         self.has_begun = True

@@ -9,7 +9,7 @@ Source: design §4 rule 1 ("at a border a full inbox is Overloaded at once").
 from __future__ import annotations
 
 import math
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, final
@@ -24,6 +24,8 @@ REMEMBERED: Final = 4096
 """Sessions whose costs are known; one that is forgotten costs a unit until it is measured again."""
 SMOOTHING: Final = 0.5
 MAX_RETRY_S: Final = 60.0
+RESERVED_S: Final = 10.0
+"""How long a stream may take from being let in to its beginning; its client may be gone by then."""
 
 
 @attrs.frozen
@@ -33,7 +35,7 @@ class AdmissionLimits:
     per_session: int = 64
     total: int = 1024
     streams_per_session: int = 64
-    streams: int = 512
+    streams: int = 256
 
 
 @attrs.frozen
@@ -50,6 +52,23 @@ class AdmissionStatistics:
 
 @final
 @attrs.define(eq=False)
+class StreamPlace:
+    """Room for one live stream: entered when the stream begins, left when it ends."""
+
+    session: str
+    _held: set[StreamPlace]
+    reserved_at: float
+
+    def __enter__(self) -> None:
+        self.reserved_at = math.inf
+        self._held.add(self)
+
+    def __exit__(self, *details: object) -> None:
+        self._held.discard(self)
+
+
+@final
+@attrs.define(eq=False)
 class Admission:
     """Counts what is under way; made once for a runtime and used by its borders."""
 
@@ -57,7 +76,7 @@ class Admission:
     threads: int = 1
     _pending: dict[str, int] = attrs.field(factory=dict)
     _total: int = 0
-    _streams: Counter[str] = attrs.field(factory=Counter)
+    _streams: set[StreamPlace] = attrs.field(factory=set)
     _seconds: OrderedDict[str, float] = attrs.field(factory=OrderedDict)
     _admitted: int = 0
     _refused: int = 0
@@ -88,32 +107,25 @@ class Admission:
             # Time spent waiting for a thread isn't the session's own doing.
             self._measured(session, (trio.current_time() - started) * self.threads / max(self.threads, beside))
 
-    @contextmanager
-    def stream(self, session: str) -> Iterator[None]:
-        """Let a live stream in for as long as it lasts.
-
-        Raises:
-            Overloaded: as ``check_stream``.
-        """
-        self.check_stream(session)
-        self._streams[session] += 1
-        try:
-            yield
-        finally:
-            self._streams[session] -= 1
-            if not self._streams[session]:
-                del self._streams[session]
-
-    def check_stream(self, session: str) -> None:
-        """Whether a stream would be let in now; for an answer that is given before its stream begins.
+    def stream(self, session: str) -> StreamPlace:
+        """A place for a live stream, kept for it until it begins and then until it ends.
 
         Raises:
             Overloaded: the session, or all together, have as many streams as they may.
         """
-        if self._streams[session] >= self.limits.streams_per_session:
-            raise self._refuse(f"session {session}", self._streams[session])
-        if self._streams.total() >= self.limits.streams:
-            raise self._refuse("Tapster", self._streams.total())
+        self._forget_streams_that_never_began()
+        mine = sum(place.session == session for place in self._streams)
+        if mine >= self.limits.streams_per_session:
+            raise self._refuse(f"session {session}", mine)
+        if len(self._streams) >= self.limits.streams:
+            raise self._refuse("Tapster", len(self._streams))
+        place = StreamPlace(session, self._streams, trio.current_time())
+        self._streams.add(place)
+        return place
+
+    def _forget_streams_that_never_began(self) -> None:
+        limit = trio.current_time() - RESERVED_S
+        self._streams.difference_update([each for each in self._streams if each.reserved_at < limit])
 
     def cost(self, session: str) -> int:
         """Units that the session's next computation counts."""
@@ -123,7 +135,7 @@ class Admission:
     def statistics(self) -> AdmissionStatistics:
         """A reading for introspection."""
         return AdmissionStatistics(
-            self._total, self.limits.total, len(self._pending), self._admitted, self._refused, self._streams.total()
+            self._total, self.limits.total, len(self._pending), self._admitted, self._refused, len(self._streams)
         )
 
     @contextmanager

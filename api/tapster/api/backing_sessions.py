@@ -1,13 +1,13 @@
 """Sessions of the embedded host behind the HTTP layer's port."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from typing import Literal, final
 
 import attrs
 import trio
 
-from tapster.actors.hosts.embedded import AgentHandle, LiveChunk, Subscription
+from tapster.actors.admission import StreamPlace
+from tapster.actors.hosts.embedded import AgentHandle, EmbeddedHost, LiveChunk, Subscription
 from tapster.actors.session.embedded import embedded_key
 from tapster.actors.tapster import Tapster
 from tapster.engine.activation.explanations import Language
@@ -29,15 +29,15 @@ class LiveEvents:
     end a subscription that was already made. Events of that moment aren't missed, for it begins after a seq.
     """
 
-    _tapster: Tapster
+    _host: EmbeddedHost
     _session_id: str
     _seq: int
+    _place: StreamPlace
     _subscription: Subscription | None = None
-    _admitted: ExitStack = attrs.field(factory=ExitStack)
 
     def __enter__(self) -> "LiveEvents":
-        self._admitted.enter_context(self._tapster.admission.stream(self._session_id))
-        agent = self._tapster.host.agent(self._session_id)
+        self._place.__enter__()
+        agent = self._host.agent(self._session_id)
         if agent is not None:
             self._subscription = agent.log.subscribe(self._seq)
         return self
@@ -45,7 +45,7 @@ class LiveEvents:
     def __exit__(self, *details: object) -> None:
         if self._subscription is not None:
             self._subscription.close()
-        self._admitted.close()
+        self._place.__exit__()
 
     async def receive(self) -> Notice:
         """The next event or chunk.
@@ -144,11 +144,11 @@ class SessionsPort:
 
     async def subscribe(self, session_id: str, after: int | None) -> "LiveEvents":
         """The session's events from now on, those after a seq first; it listens once it is entered."""
-        self.tapster.admission.check_stream(session_id)
         await self.tapster.open_session(session_id)
+        place = self.tapster.admission.stream(session_id)
         agent = self.tapster.host.agent(session_id)
         last = agent.log.seq - 1 if agent is not None else -1
-        return LiveEvents(self.tapster, session_id, last if after is None else after)
+        return LiveEvents(self.tapster.host, session_id, last if after is None else after, place)
 
     def _shown(self, header: SessionHeader) -> Json:
         agent = self.tapster.host.agent(header.id)

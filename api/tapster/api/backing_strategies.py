@@ -22,7 +22,7 @@ from tapster.engine.assembly import (
 from tapster.engine.assembly.actual import OWNERS
 from tapster.engine.assembly.history import normalise_policy
 from tapster.engine.assembly.history.policies import Mode, capabilities
-from tapster.engine.assembly.store import read_store, stored_json
+from tapster.engine.assembly.store import STORE_TOO_LARGE, read_store, stored_json
 from tapster.engine.ecma import Json, is_record
 from tapster.engine.errors import RequestError, StoreError
 from tapster.engine.mvu import VariableResource
@@ -82,11 +82,18 @@ class StrategiesPort:
 
     async def take_over(self, value: Json) -> bool:
         """Add the strategies and selections of an older store that this one lacks."""
+        if not is_record(value):
+            raise RequestError("document must be the JSON object of an assembly-presets.json")
         try:
-            old = read_store(value)
+            old = await self.tapster.ports.threads.run(read_store, value)
         except StoreError as error:
             raise RequestError(f"the document isn't a valid assembly-presets.json: {error.message}") from error
-        return await self.tapster.strategies.migrate(old)
+        try:
+            return await self.tapster.strategies.migrate(old)
+        except StoreError as error:
+            if error.code == STORE_TOO_LARGE:
+                raise RequestError(f"with this document {error.message}", code=error.code, status=413) from error
+            raise
 
     async def select(self, session_id: str, preset_id: str | None) -> Json:
         """Copy a strategy to a session that exists; None is off."""

@@ -108,11 +108,11 @@ class Config:
         "Live streams of one session; one more is answered 503.", default=64,
     )  # fmt: skip
     max_streams: int = _setting(
-        "server.max_streams", "TAPSTER_MAX_STREAMS", "The same for all sessions together.", default=512
+        "server.max_streams", "TAPSTER_MAX_STREAMS", "The same for all sessions together.", default=256
     )
     max_connections: int = _setting(
         "server.max_connections", "TAPSTER_MAX_CONNECTIONS",
-        "Connections at once; one more is answered 503 and closed.", default=1024,
+        "Connections at once; one more is answered 503 and closed.", default=512,
     )  # fmt: skip
     trace_records: int | None = _setting(
         "traces.max_records", "TAPSTER_TRACE_RECORDS", "Trace records kept in all (sqlite); 256 when not set.",
@@ -254,6 +254,8 @@ def _number(value: object, kind: str, label: str) -> float:
         raise ConfigError(f"{label} is {value!r}; it can't be negative")
     if not math.isfinite(number):
         raise ConfigError(f"{label} is {value!r}; it takes a finite number")
+    if number < 1 and label.startswith(("server.max_", "sessions.max_")):
+        raise ConfigError(f"{label} is {value!r}; it must be at least 1")
     if label.startswith("server.port ") and number > MAX_PORT:
         raise ConfigError(f"{label} is {value!r}; the largest port is {MAX_PORT}")
     return number

@@ -18,6 +18,8 @@ from .errors import error_answer
 SEND_LIMIT_S: Final = 10.0
 """How long a client may take to read one piece before its connection is cut."""
 
+ENDING_S: Final = 1.0
+"""How long what a client left behind may take to end."""
 REFUSAL_S: Final = 0.5
 """How long a connection that is refused may still send."""
 
@@ -36,12 +38,17 @@ class BoundedServer(tcp_server.TCPServer):
     request as well.
 
     Hypercorn 0.18 sends inside a shield without a deadline, so a client that stops reading would hold a shutdown for
-    ever. And it closes the connection in the task of the request, which quart-trio 0.12 cancels at that very moment, so
-    ``Connection: close`` would leave it open.
+    ever. It closes the connection in the task of the request, which quart-trio 0.12 cancels at that very moment, so
+    ``Connection: close`` would leave it open. And with a second request behind the one it answers it doesn't notice
+    that the client has gone, and would keep the connection's tasks for ever.
     """
 
     send_limit_s = SEND_LIMIT_S
     connections: "Connections"
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._life = trio.CancelScope()
 
     async def run(self) -> None:
         """Serve a connection, or say that there is no room for it."""
@@ -50,9 +57,20 @@ class BoundedServer(tcp_server.TCPServer):
             return
         self.connections.open += 1
         try:
-            await super().run()
+            with self._life:
+                await super().run()
         finally:
             self.connections.open -= 1
+            await trio.aclose_forcefully(self.stream)
+
+    async def _read_data(self) -> None:
+        """Read until the client has gone; then nothing but what ends by itself is waited for, and not for long."""
+        await super()._read_data()
+        await self.idle_task.stop()
+        self._end_soon()
+
+    def _end_soon(self) -> None:
+        self._life.deadline = min(self._life.deadline, trio.current_time() + ENDING_S)
 
     async def _refuse(self) -> None:
         """Answer and hear the client out for a moment: it would lose the answer if it were cut off while it sends."""
@@ -84,10 +102,12 @@ class BoundedServer(tcp_server.TCPServer):
             try:
                 with self._bounded_shield() as scope:
                     await self.stream.send_all(data)
+                is_gone = scope.cancelled_caught
             except (trio.BrokenResourceError, trio.ClosedResourceError):
-                await self.protocol.handle(Closed())
-                return
-            if scope.cancelled_caught:
+                is_gone = True
+            if is_gone:
+                # A reader that waits for this very request to end wouldn't notice.
+                self._end_soon()
                 await trio.aclose_forcefully(self.stream)
                 await self.protocol.handle(Closed())
 

@@ -17,7 +17,8 @@ from tapster.engine.errors import RequestError
 
 from .connections import bounded_connections
 
-MAX_CONNECTIONS: Final = 1024
+MAX_CONNECTIONS: Final = 512
+"""Half of the descriptors that a process usually may have."""
 LAST_RESORT_EXIT: Final = 70
 
 

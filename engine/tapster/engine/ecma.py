@@ -352,7 +352,7 @@ def _group(value: Json, outer: str, step: str) -> _Group | None:
         return _Group("{}", members, is_empty=not members, outer=outer, step=step)
     if isinstance(value, Sequence):
         items = _list_members(value, is_compact=not outer)
-        return _Group("[]", items, is_empty=not value, outer=outer, step=step)
+        return _Group("[]", items, is_empty=len(value) == 0, outer=outer, step=step)
     return None
 
 

@@ -39,7 +39,7 @@ class Overloaded(RuntimeFault):
     code = "OVERLOADED"
 
     def __init__(self, name: str, retry_after_s: float = 1.0) -> None:
-        super().__init__(f"{name} has no room for another message; try again in {retry_after_s:g} s")
+        super().__init__(f"{name} has no room for more; try again in {retry_after_s:g} s")
         self.name = name
         self.retry_after_s = retry_after_s
 

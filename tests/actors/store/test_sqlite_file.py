@@ -1,5 +1,7 @@
 """The database file: permissions, one writer, foreign and damaged files, migrations with a backup, restore."""
 
+import errno
+import os
 import sqlite3
 import stat
 import subprocess
@@ -221,4 +223,21 @@ def test_an_interrupted_change_of_several_files_is_completed(tmp_path: Path) -> 
     engine = FilesEngine(tmp_path)
     with engine.read() as tables:
         assert len(list(tables.documents.items("chats"))) == 4
+    engine.close()
+
+
+def test_a_commit_stands_although_nobody_can_look_at_the_wal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = SqliteEngine(tmp_path / "x.db")
+    key = SessionKey("h", "s")
+    engine.commit([Keyed(CreateSession(key, {}, 1))], 1)
+
+    def no_descriptor(*_: object) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(os, "open", no_descriptor)
+    engine.commit([Keyed(AppendEvents(key, 0, [{"type": "note", "seq": 0, "data": {}}], 1))], 1)
+    assert not engine.is_behind
+    monkeypatch.undo()
+    with engine.read() as tables:
+        assert len(tables.sessions.read(key)) == 1
     engine.close()

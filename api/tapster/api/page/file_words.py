@@ -48,6 +48,10 @@ FILE_WORDS: Final[Mapping[str, str]] = {
     "charx-no-card": "压缩包里没有 card.json，请确认这是 CHARX 文件。",
     "empty_name": "角色卡的名字为空，已用文件名代替。",
     "embedded-book-unreadable": "角色卡内嵌的世界书无法使用。",
+    "missing-name": "角色卡没有名字，列表中以代称显示。",
+    "newer-v3-version": "角色卡写明了更新的版本，已按 3.0 读取。",
+    "v3-in-legacy-chunk": "第 3 版角色卡放在旧版的数据块里。",
+    "png-v3-precedence": "PNG 里有两张角色卡，已取 ccv3 中的一张。",
     "pygmalion-card": "这是 Pygmalion 角色，其字段已按第 1 版角色卡命名。",
     # PNG
     "png-bad-base64": "PNG 中的角色卡数据不是有效的 base64，文件已损坏。",

@@ -4,7 +4,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 import attrs
-from quart import Response, render_template, request
+from quart import Response, has_request_context, render_template, request
 from werkzeug.exceptions import HTTPException
 
 from tapster.api.config import Config
@@ -54,6 +54,8 @@ class Shell:
 
     async def fail(self, error: HTTPException) -> Response:
         """The framework's own refusals: no such page, no such method, a failure inside."""
+        if not has_request_context():
+            return Response("", error.code or 500)  # a websocket, which no page is for
         return await self._refusal(error.code or 500, "", error.name.upper().replace(" ", "_"))
 
     async def _refusal(self, status: int, message: str, code: str, slug: str | None = None) -> Response:

@@ -22,6 +22,7 @@ from .preset import AssemblyPreset, normalise_preset
 Mode: TypeAlias = Literal["play", "native"]
 Selection: TypeAlias = AssemblyPreset | None
 """An applied snapshot; None is a deliberate off."""
+STORE_TOO_LARGE = "ASSEMBLY_STORE_TOO_LARGE"
 _MODES: tuple[Mode, ...] = ("native", "play")
 
 
@@ -46,7 +47,7 @@ class StoreDocument:
             },
         }
         if len(utf8(stringify(value))) > limits.ASSEMBLY_STORE_BYTES:
-            raise StoreError("the assembly presets exceed the store's limit", code="ASSEMBLY_STORE_TOO_LARGE")
+            raise StoreError("the assembly presets exceed the store's limit", code=STORE_TOO_LARGE)
         return value
 
 

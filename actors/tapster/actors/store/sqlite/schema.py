@@ -98,7 +98,7 @@ CREATE INDEX traces_by_age ON traces (recorded_at);
 """
 
 _VERSION_3: Final = """
-DROP INDEX events_by_type;
+DROP INDEX IF EXISTS events_by_type;
 """
 
 MIGRATIONS: Final[tuple[str, ...]] = (_VERSION_1, _VERSION_2, _VERSION_3)

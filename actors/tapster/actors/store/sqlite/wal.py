@@ -29,11 +29,14 @@ class WalGauge:
         self._mark = WAL_SOFT_BYTES
 
     def is_past_mark(self) -> bool:
-        """Whether the WAL has grown to the mark."""
+        """Whether the WAL has grown to the mark; False when the file can't be looked at, for nothing depends on it."""
         try:
-            wal = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
+            return self._look()
+        except OSError:
             return False
+
+    def _look(self) -> bool:
+        wal = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             # SQLite has its locks on the database and on the index, so closing this descriptor drops none.
             header = os.pread(wal, _HEADER_BYTES, 0)
