@@ -22,7 +22,7 @@ SWITCH_S: Final = 0.0002
 """After so long a thread that computes lets the event loop run; Python's own default is ten times that."""
 FULL_WHEN_QUIET: Final = 10
 """Collections of the middle generation after which a full one is due; Python's own default."""
-FULL_EVERY: Final = 100
+FULL_EVERY: Final = 50
 """The same for a process that is never quiet."""
 LOOK_S: Final = 1.0
 QUIET_SHARE: Final = 0.1
