@@ -145,6 +145,23 @@ async def test_messages_that_no_turn_takes_are_bounded(tmp_path: Path) -> None:
         await (await tapster.open_session("s")).cancel()
 
 
+async def test_messages_that_wait_for_an_idle_session_shut_nobody_out(tmp_path: Path) -> None:
+    answers: list[list[Item]] = [[Pause(math.inf)], *(says("yes") for _ in range(10))]
+    async with open_app(tmp_path, answers, limits=AdmissionLimits(4, 64)) as (client, tapster):
+        await client.send("POST", ROOT + "/sessions", json={"id": "s"})
+        body = {"text": "again", "mode": "followup"}
+        statuses = [(await client.send("POST", ROOT + "/sessions/s/messages", json=body)).status for _ in range(6)]
+        assert statuses[-1] == 503
+        await client.send("POST", ROOT + "/sessions/s/cancel", json={"keepInbox": True})
+        handle = await tapster.open_session("s")
+        await handle.when_idle()
+        assert (await client.send("POST", ROOT + "/sessions/s/messages", json=body)).status == 202
+        await handle.when_idle()
+        agent = tapster.host.agent("s")
+        assert agent is not None
+        assert not agent.queues.next_turn
+
+
 async def test_cost_is_what_computations_took(autojump_clock: trio.testing.MockClock) -> None:
     admission = Admission(AdmissionLimits(10, 15))
     assert admission.cost("a") == 1

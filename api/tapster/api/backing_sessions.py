@@ -104,7 +104,11 @@ class SessionsPort:
     async def send(self, session_id: str, text: str, *, mode: Literal["followup", "steer", "send"]) -> Json:
         """Queue a message; durable when answered."""
         agent = self.tapster.host.agent(session_id)
-        waiting = 0 if agent is None else len(agent.queues.next_turn) + len(agent.queues.next_step)
+        # An idle agent takes up what waits only when another message wakes it, so that one must be let in.
+        if agent is None or agent.status.value == "idle":
+            waiting = 0
+        else:
+            waiting = len(agent.queues.next_turn) + len(agent.queues.next_step)
         with self.tapster.admission.message(session_id, waiting):
             handle = await self.tapster.open_session(session_id)
             deliver = {"followup": AgentHandle.followup, "steer": AgentHandle.steer, "send": AgentHandle.send}[mode]
