@@ -3,7 +3,7 @@
 from importlib.metadata import version
 
 import attrs
-from quart import Response, request
+from quart import Request, Response, request
 from quart_trio import QuartTrio
 
 from tapster.engine.contract import CONTRACT_ROOT, SecurityOptions
@@ -55,6 +55,7 @@ def create_app(tapster: Tapster, options: AppOptions | None = None) -> QuartTrio
     async def answer_roots() -> Response | None:
         """The roots answer every path and method below them, before the framework's routing has a say."""
         path = request.scope["path"]
+        forget_routing(request)
         if is_assembler_path(path):
             return await responder.response(await assembler.answer(request))
         if is_below(path, CONTRACT_ROOT):
@@ -69,6 +70,13 @@ def create_app(tapster: Tapster, options: AppOptions | None = None) -> QuartTrio
         return None
 
     return app
+
+
+def forget_routing(request: Request) -> None:
+    """Drop where the framework's routing failed: it knows none of the roots' paths, and its error holds the request,
+    which holds the error. In a cycle, all that a request brought would wait for a collection."""
+    if request.routing_exception is not None:
+        request.routing_exception.__traceback__ = request.routing_exception.__context__ = None
 
 
 def is_below(path: str, root: str) -> bool:
