@@ -4,7 +4,9 @@ A request over a large book has ten thousand decisions, each a handful of object
 would be what every collection of garbage walks while nothing else runs.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any, final, overload
 
 
@@ -58,17 +60,18 @@ class LazyList(Sequence[Any]):
 
 def chained(lists: Sequence[Sequence[Any]]) -> LazyList:
     """The members of all lists, one list after the other."""
-    places = [(each, index) for each in lists for index in range(len(each))] if len(lists) > 1 else ()
-    if not places:
-        only = lists[0] if lists else ()
-        return LazyList(len(only), only.__getitem__, only.written if isinstance(only, LazyList) else None)
+    ends = list(accumulate(map(len, lists)))
+
+    def place(index: int) -> tuple[Sequence[Any], int]:
+        number = bisect_right(ends, index)
+        return lists[number], index - ends[number] + len(lists[number])
 
     def make(index: int) -> Any:
-        held, place = places[index]
-        return held[place]
+        held, within = place(index)
+        return held[within]
 
     def written(index: int) -> str | None:
-        held, place = places[index]
-        return held.written(place) if isinstance(held, LazyList) else None
+        held, within = place(index)
+        return held.written(within) if isinstance(held, LazyList) else None
 
-    return LazyList(len(places), make, written)
+    return LazyList(ends[-1] if ends else 0, make, written)
