@@ -60,6 +60,8 @@ class LazyList(Sequence[Any]):
 
 def chained(lists: Sequence[Sequence[Any]]) -> LazyList:
     """The members of all lists, one list after the other."""
+    if len(lists) == 1 and isinstance(lists[0], LazyList):
+        return lists[0]
     ends = list(accumulate(map(len, lists)))
 
     def place(index: int) -> tuple[Sequence[Any], int]:
