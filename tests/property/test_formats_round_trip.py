@@ -4,7 +4,7 @@ import base64
 import contextlib
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tapster.engine.ecma import parse_json, stringify
@@ -17,6 +17,7 @@ from tapster.engine.formats.png import decode_base64, read_card_text, strip
 from tapster.engine.formats.presets import Preset, edit_preset, export_preset, parse_preset, restore_preset
 from tapster.engine.formats.world_books import (
     WorldBook,
+    edit_world_book,
     export_world_book,
     parse_world_book,
     restore_world_book,
@@ -74,10 +75,24 @@ CARD_MEMBERS = [
 
 
 @given(books)
+@example({"entries": {"": {"uid": 0}}})
+@example({"entries": {"": {"uid": "7"}, "7": {}}})
 def test_a_book_keeps_every_member(raw: Any) -> None:
     book = parse_world_book(raw)
     assert restore_world_book(book) == raw
     assert from_document(WorldBook, to_document(book)) == book
+
+
+@given(st.dictionaries(texts | st.just("entry-x"), entries | leaves, max_size=4))
+@example({"": {"uid": "entry-x"}, "entry-x": 5})
+def test_an_entry_that_is_added_takes_no_others_place(given: Any) -> None:
+    book = parse_world_book({"entries": given}, profile="lenient")
+    known = [{"uid": entry.uid, "source": {"key": entry.source.key}} for entry in book.entries]
+    edited = edit_world_book(book, {"entries": [{"uid": "x"}, *known]}, new_uid=lambda: "y")
+    restored = restore_world_book(edited)["entries"]
+    assert isinstance(restored, dict)
+    assert len(restored) == len(given) + (not any(entry.uid == "x" for entry in book.entries))
+    assert {key: restored[key] for key in given} == given
 
 
 @given(books)

@@ -113,7 +113,8 @@ def _entries(book: WorldBook, given: Json, new_uid: Callable[[], str]) -> tuple[
     if not isinstance(given, list) or not all(map(is_record, given)):
         raise FormatError("field-not-array", "the entries of an update are a list of objects")
     free = list(book.entries)
-    taken_keys = {entry.source.key for entry in book.entries}
+    unread = book.source.raw.get("entries")  # what no entry could be read from keeps its place, too
+    taken_keys = {entry.source.key for entry in book.entries} | (set(unread) if isinstance(unread, dict) else set())
     out = []
     for index, item in enumerate(given):
         current = _claim(item, free)

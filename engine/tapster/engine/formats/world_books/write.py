@@ -6,7 +6,8 @@ only what differs from the file the book was read from, so an untouched book com
 Source: spec/resources §6.4, §6.5.
 """
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from tapster.engine.ecma import Json, number_text, ordered_members, stringify
@@ -31,7 +32,8 @@ def export_world_book(
     target = to or book.source.format
     out = _root(book, target)
     if target == "sillytavern-world-info":
-        keys = _map_keys(book, same_format=target == book.source.format)
+        is_own = target == book.source.format
+        keys = _map_keys(book, [entry.source.key or None if is_own else None for entry in book.entries])
         added = {} if profile == "contract" else {"addMemo": True}
         written = {key: {**added, **_standalone(entry)} for key, entry in zip(keys, book.entries, strict=True)}
         out["entries"] = dict(ordered_members(written))
@@ -55,7 +57,8 @@ def restore_world_book(book: WorldBook) -> dict[str, Json]:
     given = raw.get("entries")
     if isinstance(given, dict):
         unread = {key: item for key, item in given.items() if not isinstance(item, dict)}
-        keyed = dict(zip(_map_keys(book, same_format=True), entries, strict=True))
+        keys = _map_keys(book, [entry.source.key for entry in book.entries], taken=unread)
+        keyed = dict(zip(keys, entries, strict=True))
         out["entries"] = dict(ordered_members({**unread, **keyed}))
     else:
         for index, item in enumerate(given if isinstance(given, list) else []):
@@ -98,18 +101,22 @@ def _root(book: WorldBook, target: BookFormat) -> dict[str, Json]:
     return out
 
 
-def _map_keys(book: WorldBook, *, same_format: bool) -> list[str]:
-    used: dict[str, None] = {}
-    for index, entry in enumerate(book.entries):
-        uid = entry.uid if isinstance(entry.uid, str) else number_text(entry.uid)
-        own = [entry.source.key] if same_format and entry.source.key else []
-        candidates = [*own, uid, f"{uid}-{index}"]
-        key = next((name for name in candidates if name not in used), None)
-        while key is None or key in used:
-            index += 1
-            key = f"{uid}-{index}"
-        used[key] = None
-    return list(used)
+def _map_keys(book: WorldBook, own: Sequence[str | None], taken: Iterable[str] = ()) -> list[str]:
+    """A key of the map for each entry: its own one where it has one, else one that its uid names."""
+    used = set(taken)
+    keys = []
+    for index, (entry, name) in enumerate(zip(book.entries, own, strict=True)):
+        if name is None or name in used:
+            name = _free_key(entry, index, used)
+        used.add(name)
+        keys.append(name)
+    return keys
+
+
+def _free_key(entry: WorldBookEntry, index: int, used: Container[str]) -> str:
+    uid = entry.uid if isinstance(entry.uid, str) else number_text(entry.uid)
+    numbered = (f"{uid}-{number}" for number in itertools.count(index))
+    return next(name for name in itertools.chain([uid], numbered) if name not in used)
 
 
 def _standalone(entry: WorldBookEntry) -> dict[str, Json]:
