@@ -1,14 +1,18 @@
-"""What a request brought is freed when it is answered: nothing of it waits for a collection of cycles."""
+"""What a request, a session or a connection brought is freed when it ends: nothing of it waits for a collection of
+cycles, which would come late in a process with large data, and hold up everybody."""
 
 import gc
 import weakref
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import quart
 import trio
+import trio.testing
 
 from tests.support.contract import open_contract
+from tests.support.stage import Stage, book, open_stage
 
 PATHS = ("/tapster/api/v1/sessions", "/pmp-dsh-tavern/api/v1/presets", "/healthz", "/tapster/api/v1/nothing")
 
@@ -32,3 +36,41 @@ async def test_a_request_is_freed_when_it_is_answered(tmp_path: Path) -> None:
             assert [ref() for ref in seen] == [None] * len(PATHS)
         finally:
             gc.enable()
+
+
+async def live(stage: Stage, name: str, books: list[str]) -> None:
+    """All that a session does from its beginning to its sleep, and a connection of its own."""
+    await stage.new_session(name, books=books)
+    await stage.say(name, "The bell rings.")
+    await stage.preview(name, "The bell?")
+    await stage.when_idle(name)
+    await stage.say(name, "The bell again.")
+    await stage.running.tapster.host.close(name)
+    stream = await trio.open_tcp_stream("127.0.0.1", stage.running.server.port)
+    await stream.send_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    await stream.receive_some()
+    await stream.aclose()
+    await trio.testing.wait_all_tasks_blocked(0.05)
+
+
+async def test_a_session_and_a_connection_leave_no_object_of_ours_to_the_collector(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
+        books = [await stage.import_file("b.json", book("bell", "It hangs under the reef. {{user}}"))]
+        await live(stage, "first", books)
+        gc.collect()
+        gc.disable()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        try:
+            for number in range(3):
+                await live(stage, f"s-{number}", books)
+            gc.collect()
+            left = Counter(type(each).__qualname__ for each in gc.garbage if is_ours(type(each)))
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+            gc.enable()
+    assert not left
+
+
+def is_ours(kind: type) -> bool:
+    return kind.__module__.startswith("tapster.")

@@ -1,10 +1,25 @@
 """Supervision: restarts, limits, quarantine, order."""
 
+import weakref
+from contextvars import ContextVar
+
 import attrs
 import pytest
 import trio
+import trio.testing
 
-from tapster.runtime import Actor, ActorGone, Quarantined, Request, Restart, RestartLimit, open_supervisor
+from tapster.runtime import (
+    Actor,
+    ActorGone,
+    AskCycle,
+    Quarantined,
+    Ref,
+    Request,
+    Restart,
+    RestartLimit,
+    open_actor,
+    open_supervisor,
+)
 
 
 @attrs.frozen
@@ -87,3 +102,49 @@ async def test_children_stop_in_reverse_order() -> None:
         for name in ("a", "b", "c"):
             await supervisor.start(name, lambda name=name: Fragile(closed, name))  # type: ignore[misc]
     assert closed == ["c", "b", "a"]
+
+
+async def test_a_child_keeps_nothing_of_whoever_started_it() -> None:
+    class Kept:
+        """A value that can be watched."""
+
+    held: ContextVar[Kept] = ContextVar("held")
+    seen: list[weakref.ref[Kept]] = []
+
+    async with open_supervisor(silent) as supervisor:
+
+        async def start() -> None:
+            kept = Kept()
+            held.set(kept)
+            seen.append(weakref.ref(kept))
+            await supervisor.start("one", lambda: Fragile([]))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(start)
+        await trio.testing.wait_all_tasks_blocked()
+        assert [ref() for ref in seen] == [None]
+        (child,) = supervisor.children
+        assert await (await child.ref()).ask(Ping()) == "pong"
+
+
+async def test_an_opening_that_asks_whoever_waits_for_it_is_a_cycle() -> None:
+    class Opener(Actor):
+        name = "opener"
+
+        def receive(self, request: Request) -> None:
+            if isinstance(request.body, Ping):
+                self.start(request, supervisor.start, "child", lambda: Child(opener))
+
+    class Child(Actor):
+        name = "child"
+        declared = (AskCycle,)
+
+        def __init__(self, of: Ref) -> None:
+            self.of = of
+
+        async def open(self) -> None:
+            await self.of.ask(Crash())
+
+    async with open_supervisor(silent) as supervisor, open_actor(Opener()) as opener:
+        with pytest.raises(AskCycle):
+            await opener.ask(Ping())

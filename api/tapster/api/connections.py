@@ -61,6 +61,7 @@ class BoundedServer(tcp_server.TCPServer):
                 await super().run()
         finally:
             self.connections.open -= 1
+            vars(self).pop("protocol", None)  # it refers to this server: in a cycle, both would wait for a collection
             await trio.aclose_forcefully(self.stream)
 
     async def _read_data(self) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from contextvars import Context, copy_context
 from typing import Literal, final
 
 import attrs
 import trio
 
+from ._chain import ASKERS
 from .actor import Actor, Ref, open_actor
 from .cleanup import unbounded_shield
 from .errors import ActorGone, Draining, Quarantined, RestartLimit
@@ -39,10 +41,11 @@ class Child:
     """One supervised actor over all its incarnations."""
 
     name: str
-    make: Callable[[], Actor]
     restart: Restart
     state: Watched[State] = attrs.field(factory=lambda: Watched[State]("starting"))
     restarts: int = 0
+    _opening: trio.TaskStatus[None] | None = None
+    """Whom to tell that it is ready, until it is: through this, trio refers to the task that asked."""
     _ref: Ref | None = None
     _crashes: deque[float] = attrs.field(factory=deque)
     _scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
@@ -100,6 +103,7 @@ class Supervisor:
 
     _nursery: trio.Nursery
     _log: LogSink
+    _context: Context = attrs.field(factory=copy_context)
     _children: dict[Child, None] = attrs.field(factory=dict)
     _is_closing: bool = False
 
@@ -117,51 +121,63 @@ class Supervisor:
         """
         if self._is_closing:
             raise Draining
-        child = Child(name, make, restart or Restart())
-        await self._nursery.start(self._keep, child, name=f"supervisor: {name}")
+        child = Child(name, restart or Restart())
+        await self._nursery.start(self._keep, child, make, name=f"supervisor: {name}")
         return child
 
-    async def _keep(self, child: Child, task_status: trio.TaskStatus[None]) -> None:  # noqa: ASYNC128 - in _run_once
+    async def _keep(  # noqa: ASYNC128 - in _run_once
+        self, child: Child, make: Callable[[], Actor], task_status: trio.TaskStatus[None]
+    ) -> None:
+        child._opening = task_status
+        del task_status
         roster = current_roster()
         if roster is not None:
             roster.add_child(child)
         try:
             with child._scope:
-                await self._run_once(child, task_status)
+                await self._leave_callers_context()
+                await self._run_once(child, make)
                 while await child.state.wait_value(lambda state: state != "quarantined") == "restarting":
-                    await self._run_once(child, None)
+                    await self._run_once(child, make)
         finally:
+            child._opening = None
             child.state.set("ended")
             child._gone.set()
             if roster is not None:
                 roster.remove_child(child)
             self._children.pop(child, None)
 
-    async def _run_once(self, child: Child, task_status: trio.TaskStatus[None] | None) -> None:
-        is_ready = False
+    async def _leave_callers_context(self) -> None:
+        """Go on in the supervisor's context: a request over HTTP that starts a child must not live as long as it."""
+        context = self._context.copy()
+        context.run(ASKERS.set, ASKERS.get())
+        trio.lowlevel.current_task().context = context
+        await trio.lowlevel.checkpoint()
+
+    async def _run_once(self, child: Child, make: Callable[[], Actor]) -> None:
         try:
-            async with open_actor(child.make()) as ref:
-                is_ready = True
+            async with open_actor(make()) as ref:
                 child._ref = ref
                 self._children[child] = None
                 child.state.set("running")
-                if task_status is not None:
-                    task_status.started()
+                if child._opening is not None:
+                    child._opening.started()
+                    child._opening = None
                 await ref.wait_ended()
             child.state.set("ended")
         except Exception as error:
-            if task_status is not None and not is_ready:
+            if child._opening is not None:
                 raise
             self._crashed(child, error)
         except BaseExceptionGroup as group:
-            # It crashed in the moment in which it was stopped; that must not take its supervisor along.
-            cancelled, bugs = group.split(trio.Cancelled)
-            if cancelled is None or not isinstance(bugs, ExceptionGroup) or (task_status is not None and not is_ready):
+            # It crashed in the moment in which it was stopped; that must not take its supervisor along. No variable
+            # here may hold what is raised: with its traceback it would be a cycle, and keep all that the child had.
+            if child._opening is not None or not _has_crashed_while_cancelled(group):
                 raise
-            self._crashed(child, bugs)
-            raise cancelled from None
+            self._crashed(child, _split(group)[1])
+            raise _split(group)[0] from None
 
-    def _crashed(self, child: Child, error: Exception) -> None:
+    def _crashed(self, child: Child, error: BaseException) -> None:
         now = trio.current_time()
         child._ref = None
         child._crashes.append(now)
@@ -176,6 +192,19 @@ class Supervisor:
             child.state.set("quarantined")
         else:
             raise RestartLimit(child.name, crashes, child.restart.period_s) from error
+
+
+def _split(group: BaseExceptionGroup[BaseException]) -> tuple[BaseException, BaseException]:
+    """What a group holds of cancellations, and of bugs."""
+    cancelled, bugs = group.split(trio.Cancelled)
+    assert cancelled is not None
+    assert bugs is not None
+    return cancelled, bugs
+
+
+def _has_crashed_while_cancelled(group: BaseExceptionGroup[BaseException]) -> bool:
+    cancelled, bugs = group.split(trio.Cancelled)
+    return cancelled is not None and isinstance(bugs, ExceptionGroup)
 
 
 @asynccontextmanager

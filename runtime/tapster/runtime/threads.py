@@ -108,6 +108,11 @@ class Threads:
                 limiter=self._limiter.of(share),  # type: ignore[arg-type]  # trio documents any such object
                 abandon_on_cancel=abandon_on_cancel,
             )
+        except trio.Cancelled as cancelled:
+            # The frames that it came through hold it as their outcome: with them it would be a cycle, and keep all that
+            # the function was given until a collection.
+            cancelled.__traceback__ = None
+            raise
         finally:
             self._runs += 1
             self._total_s += trio.current_time() - started

@@ -245,8 +245,7 @@ class AgentActor(Actor):
         if agent is None:
             return
         self._parts.hooks.disposed.emit(agent)
-        agent.log.end_subscribers()
-        agent.log.is_closed = True
+        agent.end()
         try:
             await agent.log.flush()
         except (StoreError, RuntimeFault) as error:

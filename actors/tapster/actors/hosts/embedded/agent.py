@@ -98,6 +98,10 @@ class Turn:
     running_call: RunningCall | None = None
 
 
+def _stay_asleep() -> None:
+    """Nobody drives the agent."""
+
+
 @final
 @attrs.define(eq=False)
 class Agent:
@@ -115,7 +119,7 @@ class Agent:
     status: Watched[str] = attrs.field(factory=lambda: Watched("idle"))
     turn: Turn | None = None
     wants_turn: bool = False
-    on_wake: Callable[[], None] = lambda: None
+    on_wake: Callable[[], None] = _stay_asleep
 
     @property
     def id(self) -> str:
@@ -340,6 +344,11 @@ class Agent:
         while turn.waiting_calls:
             self.append_output(turn, self.start_call(turn), _NEVER_STARTED)
             turn.running_call = None
+
+    def end(self) -> None:
+        """Nothing wakes it any more and nobody listens; it is freed as soon as nobody refers to it."""
+        self.on_wake = _stay_asleep
+        self.log.close()
 
     # -- surface
 

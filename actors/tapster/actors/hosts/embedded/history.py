@@ -60,6 +60,10 @@ class Subscription:
         self._receive.close()
 
 
+def _tell_nobody(event: Event) -> None:
+    """The agent that was told has ended."""
+
+
 @final
 @attrs.define(eq=False)
 class LiveLog:
@@ -177,9 +181,15 @@ class LiveLog:
                 self._forget(channel)
 
     def end_subscribers(self) -> None:
-        """End every subscription, as the session closes."""
+        """End every subscription."""
         for channel in tuple(self._subscribers):
             self._forget(channel)
+
+    def close(self) -> None:
+        """The agent ends: events are told to nobody any more."""
+        self.end_subscribers()
+        self.is_closed = True
+        self._publish = _tell_nobody
 
     @property
     def subscriber_count(self) -> int:

@@ -13,10 +13,11 @@ from tapster.engine.text.ports import RegexEngine
 from .buffer import ScanBuffer
 from .decision import ScanDecision
 from .entry import ScanEntry
+from .expansion import Expansion
 from .groups import GroupLoss, Member, filter_groups
 from .ports import DrawFor, DrawPort, MacroPort, ScanVariables, TokenPort, no_macros
 from .ranking import Ranking
-from .result import ActiveEntry, Place, ScanPass, ScanResult, VariableWrite
+from .result import ActiveEntry, Place, ScanPass, ScanResult
 from .settings import ScanInput
 from .timed import ActiveEffects, TimedState, check_effects, store_effects
 from .verdict import Rules, ScanState, Verdict
@@ -50,13 +51,10 @@ class _Scan:
         self.ports = ports
         self.settings = given.settings
         self.exact = given.settings.quirks == "exact"
-        self.variables = given.variables
-        self.writes: list[VariableWrite] = []
-        self.writer: str | None = None
-        self.key_texts: dict[str, str] = {}
+        self.expansion = Expansion(ports.macros, given.variables)
         self.books = [use for use in given.books if use.copy_of is None]
         self.scanned = attrs.evolve(given, books=tuple(self.books))
-        self.buffer = ScanBuffer(self.scanned, ports.regex, self.expand_key, ports.checkpoint)
+        self.buffer = ScanBuffer(self.scanned, ports.regex, self.expansion.expand_key, ports.checkpoint)
         entries = (entry for use in self.books for entry in use.compiled.entries)
         effects, self.timed = check_effects(given.timed, entries, len(given.messages))
         if given.dry_run and self.exact:
@@ -91,6 +89,7 @@ class _Scan:
                 break
             self.step += 1
             self._pass()
+        self.expansion.is_over = True
         timed, variables = self._kept_timed(), self._kept_variables()
         return ScanResult(
             active=tuple(self.active.values()),
@@ -99,33 +98,13 @@ class _Scan:
             overflowed=self.overflowed,
             timed=timed,
             variables=variables,
-            writes=() if variables is self.given.variables else tuple(self.writes),
+            writes=() if variables is self.given.variables else tuple(self.expansion.writes),
             given=self.given,
             scanned=self.scanned,
             rules=self.rules,
             decided=self.decided,
             out_of_passes=stopped,
         )
-
-    def expand(self, text: str) -> str:
-        """A text after its macros; their writes count for the entry at hand."""
-        outcome = self.ports.macros(text, self.variables)
-        if outcome.variables is not self.variables:
-            self._note_writes(outcome.variables)
-            self.variables = outcome.variables
-        return outcome.text
-
-    def expand_key(self, text: str) -> str:
-        """A key after its macros; once the scan is over, as it last was, so that explaining runs nothing."""
-        if self.state:
-            self.key_texts[text] = self.expand(text)
-        return self.key_texts.get(text, text)
-
-    def _note_writes(self, after: ScanVariables) -> None:
-        before = self.variables.chat
-        for name, value in after.chat.items():
-            if name not in before or before[name] != value:
-                self.writes.append(VariableWrite(name, value, self.writer))
 
     def _kept_timed(self) -> TimedState:
         if self.given.dry_run:
@@ -134,7 +113,7 @@ class _Scan:
         return store_effects(self.timed, activated, len(self.given.messages))
 
     def _kept_variables(self) -> ScanVariables:
-        return self.given.variables if self.given.dry_run and not self.exact else self.variables
+        return self.given.variables if self.given.dry_run and not self.exact else self.expansion.variables
 
     def _always(self) -> list[set[int]]:
         """Indices by book of the entries that each pass looks at whatever was found."""
@@ -183,7 +162,7 @@ class _Scan:
             if place in self.failed or entry.name in self.active:
                 continue
             self.ports.checkpoint()
-            self.writer = entry.name
+            self.expansion.writer = entry.name
             verdict = self.rules.verdict(*place, self.state, self.level)
             self._decide(place, entry, verdict)
             if verdict.active:
@@ -277,8 +256,8 @@ class _Scan:
 
     def _content(self, member: Member) -> str:
         place = self.places[member.number]
-        self.writer = member.entry.name
-        self.contents[place] = self.expand(self.contents.get(place, member.entry.content))
+        self.expansion.writer = member.entry.name
+        self.contents[place] = self.expansion.expand(self.contents.get(place, member.entry.content))
         return self.contents[place]
 
     def _go_on(self, members: list[Member]) -> None:
