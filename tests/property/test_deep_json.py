@@ -1,4 +1,4 @@
-"""JSON nested deeper than any stack, and the slow parser beside the fast one."""
+"""JSON nested deeper than any stack, the slow parser beside the fast one, and texts of many pieces."""
 
 import json
 from typing import Any
@@ -63,3 +63,9 @@ def test_depth_is_no_limit(start: str, end: str) -> None:
 def test_a_deep_text_that_is_cut_is_refused() -> None:
     with pytest.raises(FormatError):
         ecma.parse_json("[" * 50_000)
+
+
+def test_a_text_of_many_pieces_is_written_whole() -> None:
+    value = {"a": [{"é": "钟", "n": number} for number in range(5_000)]}
+    assert json.loads(ecma.json_bytes(value)) == value
+    assert ecma.stringify(value) == json.dumps(value, ensure_ascii=False, separators=(",", ":"))

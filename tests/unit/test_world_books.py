@@ -169,3 +169,11 @@ def test_a_text_is_guarded_as_its_value_is(text: str, limits: BookLimits, code: 
 def test_a_nameless_book_is_called_after_its_file(file_name: str | None, name: str) -> None:
     stored = import_world_book(b'{"entries":{}}', id="b", now="2026-01-01T00:00:00.000Z", file_name=file_name)
     assert stored.name == name
+
+
+def test_an_edit_finds_entries_by_uid_and_key_then_by_uid_each_once() -> None:
+    raw = {"entries": {"a": {"uid": 1}, "b": {"uid": 1}, "c": {"uid": "1"}}}
+    given = [{"uid": 1, "sourceKey": "b"}, {"uid": 1, "sourceKey": "gone"}, {"uid": 1}, {"uid": "1"}, {"uid": True}]
+    edited = edit_world_book(parse_world_book(raw), {"entries": given}, new_uid=new_uid)
+    found = [(entry.uid, entry.source.key) for entry in edited.entries]
+    assert found == [(1, "b"), (1, "a"), (1, "entry-1"), ("1", "c"), (new_uid(), f"entry-{new_uid()}")]

@@ -7,6 +7,7 @@ Source: spec/resources §0, spec/trace §2.
 """
 
 import hashlib
+import itertools
 import json
 import math
 import re
@@ -270,17 +271,24 @@ def stringify(value: Json, *, indent: int | None = None) -> str:
     Raises:
         TypeError: for a value that is not JSON.
     """
-    return "".join(json_parts(value, indent=indent))
+    return "".join(_json_pieces(value, indent))
 
 
 def json_bytes(value: Json) -> bytes:
-    """The UTF-8 bytes of ``stringify``: in pieces, for of a text of megabytes each whole step holds the interpreter.
+    """The UTF-8 bytes of ``stringify``.
 
     Raises:
         TypeError: for a value that is not JSON.
     """
     # Surrogates are escaped in JSON text, so each piece can be encoded by itself.
-    return b"".join([part.encode() for part in json_parts(value)])
+    return b"".join([piece.encode() for piece in _json_pieces(value, None)])
+
+
+def _json_pieces(value: Json, indent: int | None) -> Iterator[str]:
+    """The text in pieces of some size: joining or freeing a million parts in one step would hold the interpreter."""
+    parts = json_parts(value, indent=indent)
+    while piece := list(itertools.islice(parts, _PIECE_PARTS)):
+        yield "".join(piece)
 
 
 def json_parts(value: Json, *, indent: int | None = None) -> Iterator[str]:
@@ -314,6 +322,7 @@ def json_parts(value: Json, *, indent: int | None = None) -> Iterator[str]:
             return
 
 
+_PIECE_PARTS = 4096
 # Asked first: the other two are slow to ask for, and most values are these.
 _LEAVES = (str, int, float, type(None))
 _END: Json = object()

@@ -3,7 +3,7 @@
 Source: spec/resources §7 "update".
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -112,12 +112,12 @@ def _setting(member: str, value: Json) -> Json:
 def _entries(book: WorldBook, given: Json, new_uid: Callable[[], str]) -> tuple[WorldBookEntry, ...]:
     if not isinstance(given, list) or not all(map(is_record, given)):
         raise FormatError("field-not-array", "the entries of an update are a list of objects")
-    free = list(book.entries)
+    unclaimed = _Unclaimed(book.entries)
     unread = book.source.raw.get("entries")  # what no entry could be read from keeps its place, too
     taken_keys = {entry.source.key for entry in book.entries} | (set(unread) if isinstance(unread, dict) else set())
     out = []
     for index, item in enumerate(given):
-        current = _claim(item, free)
+        current = unclaimed.claim(item)
         if current is None:
             uid = item["uid"] if is_uid(item.get("uid")) else new_uid()
             current = _new_entry(uid, index, taken_keys)
@@ -125,15 +125,27 @@ def _entries(book: WorldBook, given: Json, new_uid: Callable[[], str]) -> tuple[
     return tuple(out)
 
 
-def _claim(item: Mapping[str, Json], free: list[WorldBookEntry]) -> WorldBookEntry | None:
-    uid = item.get("uid")
-    source = item.get("source")
-    key = source.get("key") if isinstance(source, dict) else item.get("sourceKey")
-    same = [entry for entry in free if type(entry.uid) is type(uid) and entry.uid == uid]
-    found = next((entry for entry in same if entry.source.key == key), same[0] if same else None)
-    if found is not None:
-        free.remove(found)
-    return found
+class _Unclaimed:
+    """Entries that no entry of an update has claimed yet, by the type and value of their uid and then by their key."""
+
+    def __init__(self, entries: Iterable[WorldBookEntry]) -> None:
+        self._left: dict[tuple[type, Json], dict[str, list[WorldBookEntry]]] = {}
+        for entry in entries:
+            self._left.setdefault((type(entry.uid), entry.uid), {}).setdefault(entry.source.key, []).append(entry)
+
+    def claim(self, item: Mapping[str, Json]) -> WorldBookEntry | None:
+        """The entry with the item's uid and source key, else the first one with its uid, else None."""
+        uid = item.get("uid")
+        same = self._left.get((type(uid), uid)) if isinstance(uid, str | int) else None
+        if not same:
+            return None
+        source = item.get("source")
+        given = source.get("key") if isinstance(source, dict) else item.get("sourceKey")
+        key = given if isinstance(given, str) and given in same else next(iter(same))
+        entry = same[key].pop(0)
+        if not same[key]:
+            del same[key]
+        return entry
 
 
 def _new_entry(uid: int | str, index: int, taken: set[str]) -> WorldBookEntry:
