@@ -11,6 +11,8 @@ import quart
 import trio
 import trio.testing
 
+from tapster.actors.hosts.embedded.actor import AgentActor
+from tapster.actors.session.actor import SessionActor
 from tests.support.contract import open_contract
 from tests.support.stage import Stage, book, open_stage
 
@@ -70,6 +72,19 @@ async def test_a_session_and_a_connection_leave_no_object_of_ours_to_the_collect
             gc.garbage.clear()
             gc.enable()
     assert not left
+
+
+async def test_nothing_of_a_session_stays_in_memory_while_it_sleeps(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, idle_s=0.05) as stage:
+        for number in range(3):
+            await stage.new_session(f"s-{number}")
+            await stage.say(f"s-{number}", "The bell rings.")
+        with trio.fail_after(5):
+            while stage.running.tapster.host.live:  # noqa: ASYNC110 - it falls asleep in its own time
+                await trio.sleep(0.02)
+        gc.collect()
+        kept = [type(each).__name__ for each in gc.get_objects() if isinstance(each, AgentActor | SessionActor)]
+    assert not kept
 
 
 def is_ours(kind: type) -> bool:

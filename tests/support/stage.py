@@ -64,11 +64,18 @@ class Stage:
 
 @asynccontextmanager
 async def open_stage(
-    folder: Path, *, model: str = "stand-in", engine: StoreEngine = "sqlite", token: str | None = None
+    folder: Path,
+    *,
+    model: str = "stand-in",
+    engine: StoreEngine = "sqlite",
+    token: str | None = None,
+    idle_s: float = 900,
 ) -> AsyncIterator[Stage]:
     """Everything open, for the length of a block."""
     async with open_model_server() as server:
-        config = Config(data_dir=folder, port=0, provider_url=server.url, model=model, store=engine, token=token)
+        config = Config(
+            data_dir=folder, port=0, provider_url=server.url, model=model, store=engine, token=token, idle_s=idle_s
+        )
         async with open_running(config) as running:
             url = running.server.urls[0]
             headers = {"Origin": url} | ({} if token is None else {"Authorization": f"Bearer {token}"})

@@ -35,6 +35,10 @@ class Restart:
 State = Literal["starting", "running", "restarting", "quarantined", "ended"]
 
 
+def _nothing_more(child: Child) -> None:
+    """Nobody keeps a list of the children."""
+
+
 @final
 @attrs.define(eq=False)
 class Child:
@@ -112,8 +116,21 @@ class Supervisor:
         """Children that have started and not ended for good, oldest first."""
         return tuple(self._children)
 
-    async def start(self, name: str, make: Callable[[], Actor], restart: Restart | None = None) -> Child:
+    async def start(
+        self,
+        name: str,
+        make: Callable[[], Actor],
+        restart: Restart | None = None,
+        *,
+        on_gone: Callable[[Child], None] = _nothing_more,
+    ) -> Child:
         """Start a child and wait until it is ready.
+
+        Args:
+            name: for people.
+            make: a new incarnation.
+            restart: how often it may crash.
+            on_gone: called when it has ended for good.
 
         Raises:
             Exception: what the first ``open`` raised; the child isn't kept then.
@@ -122,12 +139,17 @@ class Supervisor:
         if self._is_closing:
             raise Draining
         child = Child(name, restart or Restart())
-        await self._nursery.start(self._keep, child, make, name=f"supervisor: {name}")
+        await self._nursery.start(self._keep, child, make, on_gone, name=f"supervisor: {name}")
         return child
 
     async def _keep(  # noqa: ASYNC128 - in _run_once
-        self, child: Child, make: Callable[[], Actor], task_status: trio.TaskStatus[None]
+        self,
+        child: Child,
+        make: Callable[[], Actor],
+        on_gone: Callable[[Child], None],
+        task_status: trio.TaskStatus[None],
     ) -> None:
+        # The child knows neither function: what they know knows the child, and a cycle would keep it.
         child._opening = task_status
         del task_status
         roster = current_roster()
@@ -140,12 +162,14 @@ class Supervisor:
                 while await child.state.wait_value(lambda state: state != "quarantined") == "restarting":
                     await self._run_once(child, make)
         finally:
-            child._opening = None
+            # Whoever still holds the child doesn't hold what its last incarnation had.
+            child._opening = child._ref = None
             child.state.set("ended")
             child._gone.set()
             if roster is not None:
                 roster.remove_child(child)
             self._children.pop(child, None)
+            on_gone(child)
 
     async def _leave_callers_context(self) -> None:
         """Go on in the supervisor's context: a request over HTTP that starts a child must not live as long as it."""

@@ -135,13 +135,17 @@ class Sessions:
             yield SessionStatus(key, state, reading.queued, reading.open, reading.oldest_s, restarts)
 
     async def _start(self, key: SessionKey, host: HostSession, parent: SessionKey | None) -> Ref:
-        self._forget_ended()
         if sum(not entry.is_leaving for entry in self._entries.values()) >= self._max_live:
             raise Overloaded("the session directory")
         entry = self._entries[key] = _Entry()
         make = self._maker(entry, key, host, parent)
+
+        def forget(child: Child) -> None:
+            if self._entries.get(key) is entry:
+                del self._entries[key]
+
         try:
-            entry.child = await self._supervisor.start(f"session:{key}", make, RESTART)
+            entry.child = await self._supervisor.start(f"session:{key}", make, RESTART, on_gone=forget)
         except Exception as error:
             entry.error = error
             raise
@@ -159,8 +163,3 @@ class Sessions:
             return entry.actor
 
         return make
-
-    def _forget_ended(self) -> None:
-        ended = [key for key, entry in self._entries.items() if entry.child and entry.child.state.value == "ended"]
-        for key in ended:
-            del self._entries[key]

@@ -8,6 +8,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, final
+from weakref import WeakValueDictionary
 
 import attrs
 import trio
@@ -23,6 +24,7 @@ from tapster.engine.ecma import Json
 from tapster.engine.errors import TapsterError
 from tapster.engine.projection import Event, LoggedSession, SessionHeader, fork_cut, fork_seed
 from tapster.runtime import (
+    Child,
     Clock,
     Draining,
     Ids,
@@ -50,7 +52,6 @@ SUBAGENT: Final = "subagent"
 MAX_LIVE: Final = 2048
 EVICTED_SHARE: Final = 16
 """A full house puts one in so many to sleep at once, so that looking for them is paid for once in a while."""
-PRUNED_FROM: Final = 64
 
 
 def silent(level: str, event: str, **fields: object) -> None:
@@ -124,10 +125,11 @@ class EmbeddedHost:
     _max_live: int = MAX_LIVE
     is_closing: bool = False
     _live: dict[str, AgentHandle] = attrs.field(factory=dict)
+    _handles: WeakValueDictionary[str, AgentHandle] = attrs.field(factory=WeakValueDictionary)
+    """A session's only handle, as long as it lives or somebody holds it."""
     _actors: dict[str, AgentActor] = attrs.field(factory=dict)
     _opening: dict[str, trio.Lock] = attrs.field(factory=dict)
     _coming: set[str] = attrs.field(factory=set)
-    _prune_at: int = PRUNED_FROM
 
     def __attrs_post_init__(self) -> None:
         self.parts.hooks.cancelled.add(self._cancel_children)
@@ -239,7 +241,7 @@ class EmbeddedHost:
     async def close(self, session_id: str) -> None:
         """End a live session; its log stays and it can be opened again."""
         async with self._lock(session_id):
-            handle = self._live.pop(session_id, None)
+            handle = self._handles.pop(session_id, None)
             if handle is not None:
                 await handle.end()
 
@@ -315,12 +317,18 @@ class EmbeddedHost:
             )
             return actor
 
+        def forget(child: Child) -> None:
+            known = self._live.get(birth.session_id)
+            if known is not None and known.child is child:
+                del self._live[birth.session_id]
+
         try:
-            child = await self._supervisor.start(f"agent:{birth.session_id}", make, RESTART)
+            child = await self._supervisor.start(f"agent:{birth.session_id}", make, RESTART, on_gone=forget)
         except BaseExceptionGroup as group:
             raise declared_leaf(group, (TapsterError, RuntimeFault)) from group
-        handle = self._live.setdefault(birth.session_id, AgentHandle(birth.session_id, self, child))
+        handle = self._handles.setdefault(birth.session_id, AgentHandle(birth.session_id, self, child))
         handle.child = child
+        self._live[birth.session_id] = handle
         return handle
 
     async def _make_room(self) -> None:
@@ -329,7 +337,6 @@ class EmbeddedHost:
         Raises:
             Overloaded: every agent is at work or listened to.
         """
-        self._prune()
         if self._house <= self._max_live:
             return
         unused = [actor for actor in self._actors.values() if actor.is_unused]
@@ -347,12 +354,6 @@ class EmbeddedHost:
     def _house(self) -> int:
         """Agents awake, with those that are about to be."""
         return len(self._actors.keys() | self._coming)
-
-    def _prune(self) -> None:
-        """Forget handles of agents that sleep, once there are many; whoever still holds one can use it."""
-        if len(self._live) >= self._prune_at:
-            self._live = {key: handle for key, handle in self._live.items() if handle.is_live}
-            self._prune_at = 2 * len(self._live) + PRUNED_FROM
 
     def _forget_actor(self, actor: AgentActor) -> None:
         if self._actors.get(actor.session_id) is actor:
