@@ -1,6 +1,8 @@
 """The collector around values that stay, and the tuning of a process."""
 
 import gc
+import platform
+import subprocess
 import sys
 
 import pytest
@@ -40,6 +42,36 @@ def test_little_is_not_worth_it() -> None:
         kept = [[number] for number in range(10)]
     assert gc.get_freeze_count() == before
     assert len(kept) == 10
+
+
+HEAPS = """
+import contextlib, ctypes, sys, threading
+from tapster.runtime import responsive_process
+
+def work():
+    kept = [bytes(2_000) for _ in range(100)]
+    gate.wait()
+
+with responsive_process() if sys.argv[1] == "tuned" else contextlib.nullcontext():
+    gate = threading.Barrier(4)
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+c = ctypes.CDLL(None)
+c.fopen.restype = ctypes.c_void_p
+c.malloc_info(0, ctypes.c_void_p(c.fopen(b"/dev/stdout", b"w")))
+c.fflush(None)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has a heap for each thread")
+def test_threads_share_one_heap() -> None:
+    def heaps(kind: str) -> int:
+        ran = subprocess.run([sys.executable, "-c", HEAPS, kind], capture_output=True, text=True, check=True)
+        return ran.stdout.count("<heap nr=")
+
+    assert heaps("tuned") == 1
+    assert heaps("plain") > 1
 
 
 def test_the_tuning_of_a_process_is_undone() -> None:

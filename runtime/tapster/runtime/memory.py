@@ -6,6 +6,7 @@ books in memory. So values that stay are built with the collector paused and are
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import sys
 import threading
@@ -29,6 +30,10 @@ QUIET_SHARE: Final = 0.1
 """A process that used less than this share of a processor since the last look is quiet."""
 MANY: Final = 5_000
 """New containers after which it's worth leaving them out of later collections."""
+_ARENA_MAX: Final = -8
+_MMAP_THRESHOLD: Final = -3
+"""Numbers of glibc's ``mallopt``."""
+_MAPPED_FROM_BYTES: Final = 128 * 1024
 _lock = threading.Lock()
 _builders = 0
 
@@ -64,13 +69,27 @@ def _leave() -> None:
             gc.enable()
 
 
+def _keep_one_heap() -> None:
+    """Have all threads share one heap of glibc's, and map large blocks apart: what a thread's own heap once had stays.
+
+    Other C libraries have no such heaps, and no ``mallopt``.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, TypeError, AttributeError):
+        return
+    mallopt(_ARENA_MAX, 1)
+    mallopt(_MMAP_THRESHOLD, _MAPPED_FROM_BYTES)
+
+
 @contextmanager
 def responsive_process() -> Iterator[None]:
-    """Tune the process for an event loop beside threads that compute; undone at the end of the block.
+    """Tune the process for an event loop beside threads that compute; undone at the end of the block, but for the heap.
 
     A full collection doesn't interrupt work before ``FULL_EVERY`` of the middle generation; see
     ``full_collections_when_quiet``.
     """
+    _keep_one_heap()
     interval, thresholds = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(SWITCH_S)
     gc.collect()
