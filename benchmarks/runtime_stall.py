@@ -2,8 +2,9 @@
 
 A task sleeps one millisecond again and again and measures how late it wakes. First nobody asks anything; then a book of
 10,000 entries is compiled and twenty sessions scan it, asked over HTTP by another process. Both in one run: read the
-worst stall beside that of the idle part, and beside the same requests with a small book. Run it on a machine that has
-nothing else to do: who waits for a processor is late, too.
+worst stall beside that of the idle part, and beside the same requests with a small book. The last part has such a book
+imported, shown, edited and exported. Run it on a machine that has nothing else to do: who waits for a processor is
+late, too.
 """
 
 import argparse
@@ -31,6 +32,9 @@ from tapster.api.serving import open_server, server_config
 from tapster.runtime import full_collections_when_quiet, responsive_process
 
 OWN = "/tapster/api/v1/sessions"
+IMPORT = "/tapster/api/v1/import"
+BOOKS = "/pmp-dsh-tavern/api/v1/world-books"
+LIBRARY = "library"
 PAUSE_S = 0.001
 SMALL = 10
 """Entries of the control: the same requests without a large book."""
@@ -71,14 +75,19 @@ async def measured(lateness: Lateness) -> AsyncIterator[None]:
         nursery.cancel_scope.cancel()
 
 
-async def fill(tapster: Tapster, entries: int, sessions: int, mode: str) -> tuple[str, list[str]]:
-    """A book in the library and sessions that have it bound; its id, and names that occur in it."""
+def large_book(entries: int) -> tuple[list[list[str]], bytes]:
+    """The keys of each entry, and the file."""
     rng = random.Random(5)
     keys = [[made_key(rng) for _ in range(3)] for _ in range(entries)]
     raw: dict[str, Any] = {
         str(uid): {"uid": uid, "key": each, "content": f"lore {uid}"} for uid, each in enumerate(keys)
     }
-    book = json.dumps({"name": "Large", "entries": raw}).encode()
+    return keys, json.dumps({"name": "Large", "entries": raw}).encode()
+
+
+async def fill(tapster: Tapster, entries: int, sessions: int, mode: str) -> tuple[str, list[str]]:
+    """A book in the library and sessions that have it bound; its id, and names that occur in it."""
+    keys, book = large_book(entries)
     stored = await tapster.library.world_books.import_file(book, "large.json")
     for number in range(sessions):
         handle = await tapster.create_session(f"s{number}", mode="tavern" if mode == "tavern" else "sillytavern")
@@ -108,9 +117,25 @@ async def load(url: str, sessions: int, rounds: int, kind: str) -> None:
                 await trio.sleep(0.1)
 
 
+async def keep_book(url: str, entries: int, rounds: int) -> None:
+    """The client of the library's part: a book imported, shown, edited and exported, some times over."""
+    _, book = large_book(entries)
+    async with httpx2.AsyncClient(base_url=url, trust_env=False, timeout=300, headers={"Origin": url}) as client:
+        for _ in range(rounds):
+            answer = await client.post(IMPORT, params={"filename": "large.json"}, content=book)
+            answer.raise_for_status()
+            path = f"{BOOKS}/{answer.json()['resources'][0]['id']}"
+            for method, target, body in (
+                ("GET", path, None),
+                ("PATCH", path, {"description": "edited"}),
+                ("GET", f"{path}/json", None),
+            ):
+                (await client.request(method, target, json=body)).raise_for_status()
+
+
 async def served(options: argparse.Namespace, mode: str, kind: str, entries: int) -> list[Lateness]:
     """One server: idle, then at work."""
-    idle, busy = Lateness("idle"), Lateness(f"{mode}, {kind}s, {entries:,} entries")
+    idle, busy = Lateness("idle"), Lateness(f"{mode}, {kind}, {entries:,} entries")
     with tempfile.TemporaryDirectory(prefix="tapster-stall-") as folder, responsive_process():
         config = TapsterConfig(StoreConfig(Path(folder)))
         async with open_tapster(config, provider=ScriptedProvider()) as tapster:
@@ -121,8 +146,9 @@ async def served(options: argparse.Namespace, mode: str, kind: str, entries: int
                     await trio.sleep(options.seconds)
                 async with measured(busy):
                     command = [sys.executable, "-m", "benchmarks.runtime_stall", "--client", server.urls[0]]
-                    counts = ["--kind", kind, "--sessions", str(options.sessions), "--rounds", str(options.rounds)]
-                    await trio.run_process([*command, *counts], check=True)
+                    counts = ["--sessions", str(options.sessions), "--rounds", str(options.rounds)]
+                    sizes = ["--kind", kind, "--entries", str(entries)]
+                    await trio.run_process([*command, *counts, *sizes], check=True)
     return [idle, busy]
 
 
@@ -139,6 +165,8 @@ async def measure(options: argparse.Namespace) -> bool:
             holds = holds and busy.worst <= bound
             verdict = "holds" if busy.worst <= bound else "OVER"
             print(f"  worst stall {busy.worst:.1f} ms, allowed {bound:.1f} ms: {verdict}")
+    for entries in (SMALL, options.entries):
+        print((await served(options, "tavern", LIBRARY, entries))[1].row())
     return holds
 
 
@@ -153,6 +181,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--client", help=argparse.SUPPRESS)
     parser.add_argument("--kind", default="turn", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
+    if options.client and options.kind == LIBRARY:
+        trio.run(keep_book, options.client, options.entries, options.rounds)
+        return
     if options.client:
         trio.run(load, options.client, options.sessions, options.rounds, options.kind)
         return
