@@ -119,7 +119,7 @@ async def test_a_child_keeps_nothing_of_whoever_started_it() -> None:
             seen.append(weakref.ref(kept))
             await supervisor.start("one", lambda: Fragile([]))
 
-        async with trio.open_nursery() as nursery:
+        async with trio.open_nursery() as nursery:  # noqa: ASYNC112 - a task of its own, with a context of its own
             nursery.start_soon(start)
         await trio.testing.wait_all_tasks_blocked()
         assert [ref() for ref in seen] == [None]

@@ -140,18 +140,16 @@ class Sessions:
         entry = self._entries[key] = _Entry()
         make = self._maker(entry, key, host, parent)
 
-        def forget(child: Child) -> None:
-            if self._entries.get(key) is entry:
-                del self._entries[key]
-
         try:
-            entry.child = await self._supervisor.start(f"session:{key}", make, RESTART, on_gone=forget)
+            entry.child = await self._supervisor.start(
+                f"session:{key}", make, RESTART, on_gone=lambda child: self._forget(key, entry)
+            )
         except Exception as error:
             entry.error = error
             raise
         finally:
             if entry.child is None:
-                self._entries.pop(key, None)
+                self._forget(key, entry)
             entry.opened.set()
         return await entry.child.ref()
 
@@ -163,3 +161,8 @@ class Sessions:
             return entry.actor
 
         return make
+
+    def _forget(self, key: SessionKey, entry: _Entry) -> None:
+        # Another one may have been started for the key as soon as this one was gone.
+        if self._entries.get(key) is entry:
+            del self._entries[key]

@@ -47,7 +47,7 @@ class AgentHandle:
     @property
     def is_live(self) -> bool:
         """Whether it still serves, or will again after a restart."""
-        return self.child.state.value != "ended"
+        return not self._is_closed and self.child.state.value != "ended"
 
     @property
     def session(self) -> "EmbeddedSession":

@@ -19,7 +19,7 @@ from tapster.engine import limits
 from tapster.engine.ecma import Json
 from tapster.engine.projection import Event, SessionHeader, Surface, SurfaceOp, last_turn, surface_of
 from tapster.engine.projection.events import END_SEED, REQUEST_CONTEXT, REQUEST_HEADER
-from tapster.runtime import Clock
+from tapster.runtime import ActorGone, Clock
 
 
 @attrs.frozen
@@ -116,9 +116,12 @@ class LiveLog:
         """Add an event and tell every listener before returning.
 
         Raises:
+            ActorGone: the agent has ended; nothing would write the event.
             HostError: ``REENTRANT_APPEND`` when a listener of an event of this session appends.
             FormatError: a replacement names nodes that aren't on the surface.
         """
+        if self.is_closed:
+            raise ActorGone(f"agent:{self.header.id}", taken=False)
         if self._is_publishing:
             message = f"session {self.header.id!r} can't take {kind!r} while another event is being published"
             raise HostError(message, code="REENTRANT_APPEND")
@@ -186,7 +189,7 @@ class LiveLog:
             self._forget(channel)
 
     def close(self) -> None:
-        """The agent ends: events are told to nobody any more."""
+        """The agent ends: there are no more events."""
         self.end_subscribers()
         self.is_closed = True
         self._publish = _tell_nobody

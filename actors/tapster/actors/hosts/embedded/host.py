@@ -182,6 +182,7 @@ class EmbeddedHost:
             handle = self._live.get(session_id)
             if handle is not None and handle.is_live:
                 return handle
+            await self._wait_gone(session_id)
             return await self._start(Birth(session_id, "resume", options or self.options))
 
     async def fork(
@@ -241,7 +242,7 @@ class EmbeddedHost:
     async def close(self, session_id: str) -> None:
         """End a live session; its log stays and it can be opened again."""
         async with self._lock(session_id):
-            handle = self._handles.pop(session_id, None)
+            handle = self._handles.pop(session_id, None) or self._live.get(session_id)
             if handle is not None:
                 await handle.end()
 
@@ -286,9 +287,16 @@ class EmbeddedHost:
             live = self._live.get(header.id)
             if live is not None and live.is_live:
                 raise SessionExists(header.id)
+            await self._wait_gone(header.id)
             await self._check_free(header.id)
             chosen = options or self.options
             return await self._start(Birth(header.id, origin, chosen, header, seed, tuple(first_events)))
+
+    async def _wait_gone(self, session_id: str) -> None:
+        """Wait for the end of an agent that is being closed: a log has one writer at a time."""
+        handle = self._live.get(session_id)
+        if handle is not None:
+            await handle.child.wait_gone()
 
     async def _check_free(self, session_id: str) -> None:
         try:
