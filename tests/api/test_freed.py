@@ -3,7 +3,6 @@ cycles, which would come late in a process with large data, and hold up everybod
 
 import gc
 import weakref
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import trio.testing
 from tapster.actors.hosts.embedded.actor import AgentActor
 from tapster.actors.session.actor import SessionActor
 from tests.support.contract import open_contract
+from tests.support.freed import objects_of_ours_in_cycles
 from tests.support.stage import Stage, book, open_stage
 
 PATHS = ("/tapster/api/v1/sessions", "/pmp-dsh-tavern/api/v1/presets", "/healthz", "/tapster/api/v1/nothing")
@@ -59,18 +59,9 @@ async def test_a_session_and_a_connection_leave_no_object_of_ours_to_the_collect
     async with open_stage(tmp_path) as stage:
         books = [await stage.import_file("b.json", book("bell", "It hangs under the reef. {{user}}"))]
         await live(stage, "first", books)
-        gc.collect()
-        gc.disable()
-        gc.set_debug(gc.DEBUG_SAVEALL)
-        try:
+        with objects_of_ours_in_cycles() as left:
             for number in range(3):
                 await live(stage, f"s-{number}", books)
-            gc.collect()
-            left = Counter(type(each).__qualname__ for each in gc.garbage if is_ours(type(each)))
-        finally:
-            gc.set_debug(0)
-            gc.garbage.clear()
-            gc.enable()
     assert not left
 
 
@@ -85,7 +76,3 @@ async def test_nothing_of_a_session_stays_in_memory_while_it_sleeps(tmp_path: Pa
         gc.collect()
         kept = [type(each).__name__ for each in gc.get_objects() if isinstance(each, AgentActor | SessionActor)]
     assert not kept
-
-
-def is_ours(kind: type) -> bool:
-    return kind.__module__.startswith("tapster.")
