@@ -3,11 +3,14 @@
 Source: spec/loader §12.3, spec/http §13.
 """
 
-from typing import final
+from typing import Final, final
 
 import attrs
 
 from tapster.runtime import Clock, Ids
+
+KEPT: Final = 1_000
+"""Alerts that nobody has taken; one more drops the one that has waited longest."""
 
 
 @attrs.frozen
@@ -38,6 +41,8 @@ class RpAlerts:
             if known is None
             else attrs.evolve(known, tool_name=tool_name, at=now)
         )
+        if known is None and len(self._by_session) >= KEPT:
+            del self._by_session[next(iter(self._by_session))]
         self._by_session[session_id] = alert
         return alert
 
