@@ -194,14 +194,18 @@ class Supervisor:
                 raise
             self._crashed(child, error)
         except BaseExceptionGroup as group:
-            # It crashed in the moment in which it was stopped; that must not take its supervisor along. No variable
-            # here may hold what is raised: with its traceback it would be a cycle, and keep all that the child had.
-            if child._opening is not None or not _has_crashed_while_cancelled(group):
-                raise
-            self._crashed(child, _split(group)[1])
-            raise _split(group)[0] from None
+            # It crashed in the moment in which it was stopped; that must not take its supervisor along.
+            cancelled, bugs = group.split(trio.Cancelled)
+            try:
+                if cancelled is None or not isinstance(bugs, ExceptionGroup) or child._opening is not None:
+                    raise
+                self._crashed(child, bugs)
+                raise cancelled from None
+            finally:
+                # With its traceback it would be a cycle through this frame, and keep all that the child had.
+                del cancelled, bugs
 
-    def _crashed(self, child: Child, error: BaseException) -> None:
+    def _crashed(self, child: Child, error: Exception) -> None:
         now = trio.current_time()
         child._ref = None
         child._crashes.append(now)
@@ -216,19 +220,6 @@ class Supervisor:
             child.state.set("quarantined")
         else:
             raise RestartLimit(child.name, crashes, child.restart.period_s) from error
-
-
-def _split(group: BaseExceptionGroup[BaseException]) -> tuple[BaseException, BaseException]:
-    """What a group holds of cancellations, and of bugs."""
-    cancelled, bugs = group.split(trio.Cancelled)
-    assert cancelled is not None
-    assert bugs is not None
-    return cancelled, bugs
-
-
-def _has_crashed_while_cancelled(group: BaseExceptionGroup[BaseException]) -> bool:
-    cancelled, bugs = group.split(trio.Cancelled)
-    return cancelled is not None and isinstance(bugs, ExceptionGroup)
 
 
 @asynccontextmanager
