@@ -19,11 +19,11 @@ from tests.support.tavern import MemoryLibrary, open_tavern_rig
 
 KEY = embedded_key("s")
 PROMPTS = 3_000
-MACROS = "{{random::a,b,c}} {{char}} " * 300
+MACROS = "{{random::a,b,c}} {{char}} " * 1_200
 
 
 def endless_preset(library: MemoryLibrary) -> None:
-    """Give the library a preset whose rendering takes far longer than any test waits."""
+    """Give the library a preset whose rendering takes 15 s and more."""
     names = [f"p{number}" for number in range(PROMPTS)]
     raw = {
         "name": "Endless",
@@ -36,7 +36,7 @@ def endless_preset(library: MemoryLibrary) -> None:
 
 
 async def until_computing(threads: Threads, count: int = 1) -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(12):
         while threads.statistics().used < count:  # noqa: ASYNC110 - a thread starts in its own time
             await trio.sleep(0.002)
 
@@ -57,7 +57,7 @@ async def test_cancelled_previews_give_their_threads_back_at_once() -> None:
                 assert threads.statistics().used == 2
                 left = trio.current_time()
                 nursery.cancel_scope.cancel()
-            assert trio.current_time() - left < 0.5
+            assert trio.current_time() - left < 5
             assert threads.statistics().used == 0
 
 
@@ -77,7 +77,7 @@ async def test_a_superseded_assembly_is_not_waited_out() -> None:
             nursery.start_soon(older)
             await until_computing(tavern.sessions._ports.threads)
             library._bound = quick
-            with trio.fail_after(1):
+            with trio.fail_after(5):
                 assembled = await tavern.sessions.ask(KEY, handle.session, Assemble(1, 2))
         assert "You are Mira." in assembled.snapshot.system_text
 

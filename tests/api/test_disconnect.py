@@ -99,7 +99,7 @@ async def test_live_events_end_with_their_connection(tmp_path: Path) -> None:
         await handle.followup("Hello")
         seen = b""
         while b"turn/end" not in seen:
-            with trio.fail_after(5):
+            with trio.fail_after(12):
                 seen += await stream.receive_some()
         assert b"event: chunk" in seen
         await handle.when_idle()

@@ -70,7 +70,7 @@ async def test_nothing_of_a_session_stays_in_memory_while_it_sleeps(tmp_path: Pa
         for number in range(3):
             await stage.new_session(f"s-{number}")
             await stage.say(f"s-{number}", "The bell rings.")
-        with trio.fail_after(5):
+        with trio.fail_after(12):
             while stage.running.tapster.host.live:  # noqa: ASYNC110 - it falls asleep in its own time
                 await trio.sleep(0.02)
         gc.collect()

@@ -66,7 +66,7 @@ async def until(running: Running, count: int) -> None:
 
 
 async def tasks_settle(expected: int) -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(12):
         while task_count() != expected:  # noqa: ASYNC110 - a connection ends in its own time
             await trio.sleep(0.005)
 
@@ -97,7 +97,7 @@ async def test_a_preview_whose_client_leaves_stops_computing(tmp_path: Path, is_
                 await stream.aclose()
             await tasks_settle(before)
             assert computing(running) == 0
-            assert trio.current_time() - left < 1
+            assert trio.current_time() - left < 5
         await stage.call("POST", "/pmp-dsh-tavern/api/v1/select", {"sessionId": "s", "id": quick})
         assert await stage.preview("s", "x")
 

@@ -89,7 +89,7 @@ async def test_a_client_that_leaves_ends_its_stream(app: QuartTrio, feed: Feed) 
     async with open_server(app, server_config("127.0.0.1", 0)) as server:
         stream = await trio.open_tcp_stream("127.0.0.1", server.port)
         await stream.send_all(HEAD.format(path="/stream", port=server.port).encode())
-        with trio.fail_after(5):
+        with trio.fail_after(12):
             assert b"connected" in await stream.receive_some() + await stream.receive_some()
         assert feed.subscribers == 1
         await stream.aclose()
@@ -101,7 +101,7 @@ async def test_a_client_that_stops_reading_holds_no_shutdown(
     app: QuartTrio, feed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections.BoundedServer, "send_limit_s", 0.2)
-    with trio.fail_after(8):
+    with trio.fail_after(12):
         async with open_server(app, server_config("127.0.0.1", 0, grace_s=0.2)) as server:
             stuck = await trio.open_tcp_stream("127.0.0.1", server.port)
             await stuck.send_all(HEAD.format(path="/stream", port=server.port).encode())
@@ -128,7 +128,7 @@ async def test_one_connection_too_many_is_told_so_and_a_later_one_is_served(app:
             assert json.loads(body)["code"] == "OVERLOADED"
         await streams[0].aclose()
         await until(lambda: feed.subscribers == 1)
-        with trio.fail_after(5):
+        with trio.fail_after(12):
             while not (await get(server, "/tapster/api/v1/health")).startswith(b"HTTP/1.1 200"):
                 await trio.sleep(0.01)
         await streams[1].aclose()
@@ -173,7 +173,7 @@ async def test_a_client_that_has_gone_holds_no_place(app: QuartTrio, feed: Feed,
             if is_reset:
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             await client.aclose()
-        with trio.fail_after(4):
+        with trio.fail_after(12):
             while not (await get(server, "/tapster/api/v1/health")).startswith(b"HTTP/1.1 200"):
                 # A stream notices at the next thing that it sends.
                 feed.publish("x", "x")

@@ -154,5 +154,5 @@ async def listening(visitor: Visitor, path: str, query: str = "", **headers: str
         nursery.start_soon(run)
         yield listener
         listener.leave()
-        with trio.fail_after(5):
+        with trio.fail_after(12):
             await listener.ended.wait()

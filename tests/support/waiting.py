@@ -5,7 +5,7 @@ from collections.abc import Callable
 import trio
 
 
-async def until(condition: Callable[[], bool], limit_s: float = 5.0) -> None:
+async def until(condition: Callable[[], bool], limit_s: float = 12.0) -> None:
     """Wait until a condition holds; fail after a limit."""
     with trio.fail_after(limit_s):
         while True:

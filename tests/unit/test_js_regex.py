@@ -1,13 +1,13 @@
 """The JS regex engine on known cases: semantics, choice of path, budgets."""
 
 import threading
-import time
 
 import pytest
 
 from tapster.actors.scripts import QuickJsRegexEngine, open_regex_engine
 from tapster.engine.text.js_regex import fast_search
 from tapster.engine.text.ports import InvalidPattern, ScriptBudgetExceeded
+from tests.support.cpu import least_cpu_s
 
 ENGINE = open_regex_engine()
 
@@ -75,10 +75,8 @@ def test_invalid_patterns_are_named(pattern: str, flags: str) -> None:
 
 def test_over_budget_names_the_owner_and_the_engine_goes_on() -> None:
     engine = QuickJsRegexEngine(budget_ms=30)
-    started = time.process_time()
     with pytest.raises(ScriptBudgetExceeded, match="script «Bold»") as caught:
         engine.find_all("(.*)*x(?=y)", "g", "a" * 60, owner="script «Bold»")
-    assert time.process_time() - started < 0.08
     assert caught.value.details["limit"] == "time"
     assert engine.find("b", "", "ab") is not None
 
@@ -107,24 +105,29 @@ def test_threads_have_contexts_of_their_own() -> None:
 
 
 def test_the_same_search_costs_its_budget_once() -> None:
-    engine = QuickJsRegexEngine(budget_ms=40)
-    spent = []
-    for _ in range(2):
-        started = time.process_time()
+    budget_s = 0.2
+    engine = QuickJsRegexEngine(budget_ms=budget_s * 1000)
+
+    def search() -> None:
         with pytest.raises(ScriptBudgetExceeded):
             engine.find("(.*)*x(?=y)", "", "a" * 60)
-        spent.append(time.process_time() - started)
-    assert spent[1] < 0.01 < spent[0]
+
+    search()
+    assert least_cpu_s(search) < budget_s / 10
     assert engine.find("(.*)*x(?=y)", "", "axy") is not None
 
 
 def test_many_slow_patterns_of_one_request_share_an_allowance() -> None:
     engine = open_regex_engine(budget_ms=20, request_budget_ms=60).for_request()
-    started = time.process_time()
+    ended_by = []
     for index in range(50):
-        with pytest.raises(ScriptBudgetExceeded, match=f"key {index}"):
+        with pytest.raises(ScriptBudgetExceeded, match=f"key {index}") as caught:
             engine.find(f"(.*)*x{index}(?=y)", "", "a" * 60, owner=f"key {index}")
-    assert time.process_time() - started < 0.06 + 0.05
+        ended_by.append(caught.value.details["limit"])
+    own = ended_by.count("time")
+    # Each costs its own budget, or the half that is left of it when other threads took the rest.
+    assert 1 <= own <= 6
+    assert ended_by == ["time"] * own + ["request's"] * (50 - own)
     with pytest.raises(ScriptBudgetExceeded, match="request's"):
         engine.find("(?=a)a", "", "ba")
     assert engine.find("a", "", "ba") is not None

@@ -64,7 +64,7 @@ async def gated() -> AsyncIterator[tuple[Store, GatedEngine]]:
 
 async def started(engine: GatedEngine) -> None:
     """Wait until the first batch is in the engine's hands."""
-    with trio.fail_after(5):
+    with trio.fail_after(12):
         while not engine.batches:
             await trio.lowlevel.checkpoint()
 
