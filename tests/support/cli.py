@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import pytest
 from click.testing import CliRunner, Result
 
 from tapster.api.cli.main import group
@@ -40,12 +42,24 @@ class Cli:
         assert result.exit_code == code, result.output
         return json.loads(result.stdout)
 
-    def process(self, *arguments: str, encoding: str = "utf-8") -> subprocess.CompletedProcess[str]:
+    def process_of_nobody(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """A command in a process with the rights that a file's mode gives; skips where root can't give up more."""
+        if os.geteuid() != 0:
+            return self.process(*arguments)
+        setpriv = shutil.which("setpriv")
+        if setpriv is None:
+            pytest.skip("needs setpriv to give up root's right to every file")
+        rights = "-dac_override,-dac_read_search"
+        return self.process(*arguments, wrapper=(setpriv, f"--bounding-set={rights}", f"--inh-caps={rights}"))
+
+    def process(
+        self, *arguments: str, encoding: str = "utf-8", wrapper: Sequence[str] = ()
+    ) -> subprocess.CompletedProcess[str]:
         """A command in a process of its own, on a terminal of an encoding."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("TAPSTER_")}
         program = [sys.executable, "-c", "from tapster.api.cli import main; main()"]
         return subprocess.run(
-            [*program, *arguments],
+            [*wrapper, *program, *arguments],
             env={**kept, **self._own(), "PYTHONIOENCODING": encoding},
             capture_output=True,
             encoding="utf-8",

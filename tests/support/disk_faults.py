@@ -111,6 +111,10 @@ class FullDisk:
         """As ``Disk.mend``."""
         (self.folder / "ballast").unlink()
 
+    def seal(self) -> None:
+        """Let it be read only; nothing may be open for writing."""
+        subprocess.run(["mount", "-o", "remount,ro", str(self.folder)], check=True, capture_output=True)
+
 
 @contextmanager
 def mounted_disk(folder: Path, size: str) -> Iterator[FullDisk]:

@@ -24,6 +24,7 @@ from tapster.engine.errors import RequestError
 Origin = Literal["default", "file", "environment", "flag"]
 StoreEngine = Literal["sqlite", "files"]
 MAX_PORT: Final = 65_535
+MAX_CONFIG_BYTES: Final = 1024 * 1024
 
 
 class ConfigError(RequestError):
@@ -186,7 +187,11 @@ def load_config(
 def _read_file(file: Path | None) -> dict[str, Any]:
     path = file or default_config_file()
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as opened:
+            data = opened.read(MAX_CONFIG_BYTES + 1)
+        if len(data) > MAX_CONFIG_BYTES:
+            raise ConfigError(f"the configuration file {path} is larger than {MAX_CONFIG_BYTES // 1024} KiB")
+        return tomllib.loads(data.decode("utf-8-sig"))
     except FileNotFoundError:
         if file is None:
             return {}

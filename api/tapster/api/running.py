@@ -98,9 +98,12 @@ async def _open(config: Config) -> AsyncIterator[Running]:
         app = create_app(Backing(tapster, legacy), app_options(config))
         add_page(app, tapster, config, legacy)
         server_settings = server_config(config.host, config.port, grace_s=SERVER_GRACE_S)
-        async with open_server(app, server_settings, config.max_connections) as server, full_collections_when_quiet():
-            with announced(config.data_dir, server.urls[0]):
-                yield Running(config, tapster, server)
+        async with (
+            open_server(app, server_settings, config.max_connections) as server,
+            full_collections_when_quiet(),
+            announced(config.data_dir, server.urls[0], log_sink),
+        ):
+            yield Running(config, tapster, server)
 
 
 async def drain(running: Running, grace_s: float) -> None:

@@ -2,32 +2,61 @@
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+import trio
+
+from tapster.runtime import LogSink
+
 NAME: Final = "server.json"
+RETRY_S: Final = 5.0
 
 
-@contextmanager
-def announced(data_dir: Path, url: str) -> Iterator[None]:
-    """Say where the server of a data folder listens, for the length of a block."""
+@asynccontextmanager
+async def announced(data_dir: Path, url: str, log: LogSink) -> AsyncIterator[None]:
+    """Say where the server of a data folder listens, for the length of a block.
+
+    A disk that has no room keeps nobody from serving: it is tried again until it has.
+    """
     path = data_dir / NAME
-    path.write_text(json.dumps({"url": url, "pid": os.getpid()}) + "\n", encoding="utf-8")
-    path.chmod(0o600)
+    async with trio.open_nursery() as nursery:
+        error = _announce(path, url)
+        if error is not None:
+            log("warning", "server.not-announced", path=str(path), reason=error.strerror or str(error))
+            nursery.start_soon(_announce_later, path, url)
+        try:
+            yield
+        finally:
+            nursery.cancel_scope.cancel()
+            with suppress(OSError):
+                path.unlink()
+
+
+async def _announce_later(path: Path, url: str) -> None:
+    await trio.sleep(RETRY_S)
+    while _announce(path, url) is not None:  # noqa: ASYNC110 - a disk has room in its own time
+        await trio.sleep(RETRY_S)
+
+
+def _announce(path: Path, url: str) -> OSError | None:
     try:
-        yield
-    finally:
-        with suppress(FileNotFoundError):
-            path.unlink()
+        path.write_text(json.dumps({"url": url, "pid": os.getpid()}) + "\n", encoding="utf-8")
+        path.chmod(0o600)
+    except OSError as error:
+        return error
+    return None
 
 
 def find_server(data_dir: Path) -> str | None:
     """The address of the server that has the folder open, None when none runs."""
     try:
         said = json.loads((data_dir / NAME).read_text(encoding="utf-8"))
-        os.kill(int(said["pid"]), 0)
+        with suppress(PermissionError):
+            # Not allowed to signal it: it is another user's, and it runs.
+            os.kill(int(said["pid"]), 0)
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return str(said["url"])

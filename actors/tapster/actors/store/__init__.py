@@ -22,7 +22,9 @@ from .errors import StoreCorrupt as StoreCorrupt
 from .errors import StoreInUse as StoreInUse
 from .errors import StoreLocked as StoreLocked
 from .errors import StoreTooNew as StoreTooNew
+from .errors import StoreUnusable as StoreUnusable
 from .files import FilesEngine as FilesEngine
+from .folders import usable_folder as usable_folder
 from .handle import Store as Store
 from .interface import Done as Done
 from .interface import Engine as Engine

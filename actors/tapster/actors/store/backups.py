@@ -50,9 +50,9 @@ def restore_backup(config: StoreConfig, file: Path, stamp: str, *, force: bool =
         BackupUnusable: the file isn't a sound copy for this engine; nothing was changed.
         StoreTooNew: a later version of Tapster wrote it; nothing was changed.
     """
-    if not file.is_file():
-        raise BackupUnusable(f"there is no file {file}")
     try:
+        if not file.is_file():
+            raise BackupUnusable(f"there is no file {file}")
         config.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         if config.engine == "files":
             return _restore_folder(config.directory, file, stamp, force=force)

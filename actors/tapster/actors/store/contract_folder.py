@@ -8,15 +8,17 @@ Source: design §5, spec/resources §1, spec/assembler §15.
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, final
 
 import attrs
 
-from .errors import ReadFailed, StoreInUse
+from .errors import CommitFailed, ReadFailed, StoreInUse
 from .files import FilesEngine
 from .files.layout import FOLDERS, STRATEGIES_FILE
 from .files.traces import AUDITS_FILE, SNAPSHOTS_FILE
+from .folders import usable_folder
 from .interface import Engine, Tables
 from .memory import MemoryEngine
 from .retention import Retention
@@ -42,13 +44,14 @@ class ContractFolder:
         """The folders of an installation: the assembler's is looked for beside Tavern's when it isn't named.
 
         Raises:
-            ReadFailed: there is no such folder.
+            ReadFailed: there is no such folder, or it can't be looked into.
         """
-        for folder in (tavern, *([assembler] if assembler is not None else [])):
-            if not folder.is_dir():
-                raise ReadFailed(f"there is no folder {folder}")
         beside = assembler or tavern.absolute().parent / ASSEMBLER_NAME
-        return cls(tavern, beside if (beside / STRATEGIES_FILE).is_file() else None)
+        with _readable(tavern):
+            for folder in (tavern, *([assembler] if assembler is not None else [])):
+                if not folder.is_dir():
+                    raise ReadFailed(f"there is no folder {folder}")
+            return cls(tavern, beside if (beside / STRATEGIES_FILE).is_file() else None)
 
 
 @final
@@ -78,9 +81,11 @@ def import_folder(
         dry_run: change nothing, only say what would happen.
 
     Raises:
+        ReadFailed: the folder can't be read.
         CommitFailed: the target's disk failed; run it again.
     """
-    source = FilesEngine(folder.tavern, assembler=folder.assembler, read_only=True)
+    with _readable(folder.tavern):
+        source = FilesEngine(folder.tavern, assembler=folder.assembler, read_only=True)
     try:
         replaced = _replaced(source, target)
         copied = copy_state(source, MemoryEngine(Retention()) if dry_run else target, now)
@@ -105,13 +110,15 @@ def export_folder(
     Raises:
         StoreInUse: the folder holds files, and ``force`` wasn't given.
         StoreLocked: a Tapster has the folder open.
+        StoreUnusable: there is no way to write a folder at that path.
         CommitFailed: the disk failed; run it again.
     """
-    if folder.tavern.is_dir() and any(folder.tavern.iterdir()) and not force:
-        raise StoreInUse(f"{folder.tavern} holds files: choose an empty folder, or use --force to write over them")
-    if dry_run:
-        return FolderReport(copy_state(source, MemoryEngine(Retention()), now), {})
-    target = FilesEngine(folder.tavern, assembler=folder.assembler)
+    with usable_folder(folder.tavern):
+        if folder.tavern.is_dir() and any(folder.tavern.iterdir()) and not force:
+            raise StoreInUse(f"{folder.tavern} holds files: choose an empty folder, or use --force to write over them")
+        if dry_run:
+            return FolderReport(copy_state(source, MemoryEngine(Retention()), now), {})
+        target = FilesEngine(folder.tavern, assembler=folder.assembler)
     try:
         replaced = _replaced(source, target)
         copied = copy_state(source, target, now)
@@ -140,14 +147,25 @@ def _differs(theirs: Tables, ours: Tables, kind: ResourceKind, resource_id: str)
     return pair[0] is not None and pair[1] is not None and pair[0].document != pair[1].document
 
 
+@contextmanager
+def _readable(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ReadFailed(f"{error.filename or folder} can't be read: {error.strerror or error}") from error
+
+
 def _take_along(origin: Path, home: Path, *, dry_run: bool) -> Iterator[str]:
     """Copy the older trace files that the other side lacks."""
     for name in LEGACY:
         source, target = origin / name, home / name
         if source.is_file() and not target.exists():
             if not dry_run:
-                shutil.copyfile(source, target)
-                target.chmod(0o600)
+                try:
+                    shutil.copyfile(source, target)
+                    target.chmod(0o600)
+                except OSError as error:
+                    raise CommitFailed(f"copying {source} to {target} failed: {error.strerror or error}") from error
             yield name
 
 

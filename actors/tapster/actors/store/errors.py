@@ -8,7 +8,7 @@ StoreError (tapster.engine.errors)
 ├── SessionLogExists    the session has a log already
 ├── SessionLogMissing   the session has no log
 ├── CommitFailed        a batch didn't become durable; none of it is acknowledged
-├── StoreUnusable       there is no way to have the data folder
+├── StoreUnusable       there is no way to have or to open the data folder
 ├── StoreLocked         another process has the file
 ├── StoreInUse          there is data where a copy would go
 ├── BackupFailed        a copy couldn't be written
@@ -79,7 +79,7 @@ def unstorable(error: UnicodeEncodeError | OverflowError) -> RequestError:
 
 
 class StoreUnusable(StoreError):
-    """There is no way to have the data folder: a file is in its place, or it can't be made."""
+    """There is no way to have the data folder, or to read and write in it."""
 
     code = "STORE_UNUSABLE"
 

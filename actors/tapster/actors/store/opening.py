@@ -11,8 +11,8 @@ from tapster.engine.policy import SelectionLimits
 from tapster.runtime import ActorGone, Clock, LogSink, Threads, bounded_shield, open_actor
 
 from .actor import COMMIT_GRACE_S, StoreActor
-from .errors import StoreUnusable
 from .files import FilesEngine
+from .folders import usable_folder
 from .handle import Store
 from .interface import Engine
 from .memory import MemoryEngine
@@ -58,28 +58,22 @@ def open_engine(config: StoreConfig) -> Engine:
     """The engine that a configuration names; blocking.
 
     Raises:
-        StoreUnusable: there is no way to have a folder at that path.
+        StoreUnusable: there is no way to have a folder at that path, or to read and write in it.
         StoreLocked: another process has the data.
         StoreCorrupt, StoreTooNew: the data can't be used and is left as it was.
     """
     if config.engine == "memory":
         return MemoryEngine(config.retention)
-    _make(config.directory)
-    if config.engine == "files":
-        return FilesEngine(
-            config.directory,
-            retention=config.retention,
-            home_host=config.home_host,
-            assembler=config.assembler_directory,
-        )
-    return SqliteEngine(config.directory / DATABASE_NAME, retention=config.retention)
-
-
-def _make(directory: Path) -> None:
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreUnusable(f"{directory} can't be the data folder: {error.strerror or error}") from error
+    with usable_folder(config.directory):
+        config.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if config.engine == "files":
+            return FilesEngine(
+                config.directory,
+                retention=config.retention,
+                home_host=config.home_host,
+                assembler=config.assembler_directory,
+            )
+        return SqliteEngine(config.directory / DATABASE_NAME, retention=config.retention)
 
 
 def _silent(level: str, event: str, **fields: object) -> None:

@@ -16,10 +16,11 @@ from .client import OWN, open_api
 from .data import data_engine
 from .main import read_config
 from .output import write_text
+from .paths import TYPED_PATH
 
 
 @click.command("backup")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=TYPED_PATH)
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.pass_context
 def command(context: click.Context, file: Path, force: bool) -> None:
@@ -28,9 +29,9 @@ def command(context: click.Context, file: Path, force: bool) -> None:
     A running server goes on meanwhile. FILE appears whole or not at all; ``tapster restore`` puts it back.
     """
     config = read_config(context)
-    if file.exists() and not force:
-        raise StoreInUse(f"{file} exists: choose another name, or use --force")
     try:
+        if file.exists() and not force:
+            raise StoreInUse(f"{file} exists: choose another name, or use --force")
         if find_server(config.data_dir) is not None:
             trio.run(fetch, config, file)
         else:

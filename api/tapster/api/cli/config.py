@@ -7,6 +7,7 @@ import click
 from tapster.api.config import Config, settings
 
 from .main import read_config
+from .output import write_text
 
 
 @click.command("config")
@@ -16,13 +17,13 @@ def command(context: click.Context, as_json: bool) -> None:
     """Show every setting, its value and where it came from (file, environment, flag, or default)."""
     rows = list(describe(read_config(context)))
     if as_json:
-        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        write_text(json.dumps(rows, indent=2, ensure_ascii=False))
         return
     width = max(len(str(row["key"])) for row in rows)
     for row in rows:
         value = "(not set)" if row["value"] is None else row["value"]
-        click.echo(f"{row['key']:<{width}}  {value}  [{row['origin']}; {row['environment']}]")
-        click.echo(f"{'':<{width}}  {row['help']}")
+        write_text(f"{row['key']:<{width}}  {value}  [{row['origin']}; {row['environment']}]")
+        write_text(f"{'':<{width}}  {row['help']}")
 
 
 def describe(config: Config) -> list[dict[str, str | None]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tapster.actors.store import Engine, open_engine
+from tapster.actors.store import Engine, open_engine, usable_folder
 from tapster.api.config import Config
 from tapster.api.storing import store_config
 from tapster.engine.errors import RequestError
@@ -19,8 +19,13 @@ class NoData(RequestError):
 
 
 def has_data(config: Config) -> bool:
-    """Whether the configured engine has data there."""
-    return config.database.exists() if config.store == "sqlite" else config.data_dir.is_dir()
+    """Whether the configured engine has data there.
+
+    Raises:
+        StoreUnusable: this user can't see.
+    """
+    with usable_folder(config.data_dir):
+        return config.database.exists() if config.store == "sqlite" else config.data_dir.is_dir()
 
 
 @contextmanager

@@ -12,11 +12,12 @@ from tapster.engine.ecma import stringify
 from .dsh_tavern import export_all, report_json, report_lines
 from .main import read_config
 from .output import write_lines, write_text
+from .paths import TYPED_PATH
 
 
 @click.command("export")
-@click.option("--dsh-tavern", "folder", required=True, type=click.Path(path_type=Path), help="Folder for the files.")
-@click.option("--assembler", type=click.Path(path_type=Path), help="Folder for assembly-presets.json, if another.")
+@click.option("--dsh-tavern", "folder", required=True, type=TYPED_PATH, help="Folder for the files.")
+@click.option("--assembler", type=TYPED_PATH, help="Folder for assembly-presets.json, if another.")
 @click.option("--dry-run", is_flag=True, help="Write nothing, only say what would be.")
 @click.option("--force", is_flag=True, help="Also into a folder that holds files; the same names are replaced.")
 @click.option("--json", "as_json", is_flag=True, help="The report as JSON.")

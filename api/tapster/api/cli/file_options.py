@@ -8,14 +8,14 @@ from typing import Any, Final
 import click
 
 from .offline import Files
+from .paths import TYPED_PATH
 
-_PATH: Final = click.Path(path_type=Path)
 _OPTIONS: Final = (
-    click.option("--preset", type=_PATH, help="Chat-completion preset (JSON)."),
-    click.option("--card", type=_PATH, help="Character card (PNG, JSON or CHARX)."),
-    click.option("--world", "worlds", multiple=True, type=_PATH, help="World book; may be repeated."),
-    click.option("--persona", type=_PATH, help="Persona (JSON with name and description)."),
-    click.option("--chat", type=_PATH, help="SillyTavern chat (JSONL)."),
+    click.option("--preset", type=TYPED_PATH, help="Chat-completion preset (JSON)."),
+    click.option("--card", type=TYPED_PATH, help="Character card (PNG, JSON or CHARX)."),
+    click.option("--world", "worlds", multiple=True, type=TYPED_PATH, help="World book; may be repeated."),
+    click.option("--persona", type=TYPED_PATH, help="Persona (JSON with name and description)."),
+    click.option("--chat", type=TYPED_PATH, help="SillyTavern chat (JSONL)."),
 )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -18,6 +20,7 @@ from .client import OWN, Api, ApiRefused, run, segment
 from .main import read_config
 from .offline import read_bytes
 from .output import write_lines, write_text
+from .paths import TYPED_PATH
 
 ENDINGS: Final = frozenset({".png", ".json", ".charx", ".jsonl", ".settings"})
 SKIPPED: Final = frozenset({"thumbnails", "backups", "User Avatars", "backgrounds", "assets", "_cache"})
@@ -25,9 +28,9 @@ SKIPPED: Final = frozenset({"thumbnails", "backups", "User Avatars", "background
 
 
 @click.command("import")
-@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--dsh-tavern", "folder", type=click.Path(path_type=Path), help="Data folder of dsh-tavern, whole.")
-@click.option("--assembler", type=click.Path(path_type=Path), help="With it: the folder of assembly-presets.json.")
+@click.argument("paths", nargs=-1, type=TYPED_PATH)
+@click.option("--dsh-tavern", "folder", type=TYPED_PATH, help="Data folder of dsh-tavern, whole.")
+@click.option("--assembler", type=TYPED_PATH, help="With it: the folder of assembly-presets.json.")
 @click.option("--dry-run", is_flag=True, help="With it: change nothing, only say what would be taken over.")
 @click.option("--json", "as_json", is_flag=True, help="The report as JSON.")
 @click.pass_context
@@ -41,7 +44,8 @@ def command(
 ) -> None:
     """Import cards, presets, world books and personas from PATHS (files, or folders such as SillyTavern's data).
 
-    Every file is reported; a bad one is refused whole and stops nothing. Exit code 1 when any was refused.
+    A dash is standard input. Every file is reported; a bad one is refused whole and stops nothing. Exit code 1 when
+    any was refused.
     With --dsh-tavern, everything of a dsh-tavern installation is taken over instead: the library, selections,
     relations, templates, settings, traces. That folder isn't changed. A server must not run meanwhile.
     """
@@ -114,10 +118,34 @@ def describe(report: Json) -> Iterator[str]:
 def files_of(paths: Iterable[Path]) -> Iterator[Path]:
     """The files themselves, and in folders those that can hold a resource."""
     for path in paths:
-        if not path.is_dir():
+        if not _is_folder(path):
             yield path
             continue
-        for inner in sorted(path.rglob("*")):
-            is_skipped = any(part in SKIPPED for part in inner.relative_to(path).parts)
-            if inner.is_file() and inner.suffix.lower() in ENDINGS and not is_skipped:
-                yield inner
+        yield from _files_in(path)
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    """What can hold a resource, and the folders that can't be looked into: reading them says why."""
+    shut: list[Path] = []
+    for place, folders, names in os.walk(folder, onerror=lambda error: shut.append(Path(error.filename))):
+        folders[:] = sorted(name for name in folders if name not in SKIPPED)
+        for name in sorted(names):
+            path = Path(place, name)
+            if path.suffix.lower() in ENDINGS and not _is_special(path):
+                yield path
+    yield from shut
+
+
+def _is_special(path: Path) -> bool:
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        # Reading it as a file says what is wrong with it.
+        return False

@@ -13,6 +13,7 @@ from tapster.engine.ecma import Json, parse_json, stringify
 from .client import CONTRACT, Api, run, segment
 from .offline import decoded, read_bytes, standard_input
 from .output import write_bytes, write_text
+from .paths import TYPED_PATH
 
 
 @attrs.frozen
@@ -89,7 +90,7 @@ def edit(context: click.Context, kind: str, identity: str, patch: str) -> None:
 @command.command("export")
 @click.argument("kind", type=KIND)
 @click.argument("identity")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Target file; - or nothing writes to stdout.")
+@click.option("-o", "--output", type=TYPED_PATH, help="Target file; - or nothing writes to stdout.")
 @click.pass_context
 def export(context: click.Context, kind: str, identity: str, output: Path | None) -> None:
     """Write one resource as a SillyTavern file (cards as PNG)."""

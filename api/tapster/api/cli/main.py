@@ -16,6 +16,8 @@ from tapster.api.config import Config, load_config
 from tapster.engine.errors import TapsterError
 from tapster.runtime import RuntimeFault
 
+from .paths import TYPED_PATH
+
 COMMANDS: Final = {
     "serve": "Serve the API and the page until a stop signal.",
     "demo": "Play two turns with the sample library and show what was sent and why.",
@@ -103,8 +105,8 @@ def first_declared(group: BaseExceptionGroup[BaseException]) -> TapsterError | R
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": HELP_NAMES, "max_content_width": 110})
 @click.version_option(version("tapster"), "--version", message="tapster %(version)s")
-@click.option("--config", "config_file", type=click.Path(path_type=Path), help="Configuration file (TOML).")
-@click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of everything Tapster keeps.")
+@click.option("--config", "config_file", type=TYPED_PATH, help="Configuration file (TOML).")
+@click.option("--data-dir", type=TYPED_PATH, help="Folder of everything Tapster keeps.")
 @click.pass_context
 def group(context: click.Context, config_file: Path | None, data_dir: Path | None) -> None:
     """The tavern runtime for agent hosts: your SillyTavern library, exact prompts, and a record of why."""

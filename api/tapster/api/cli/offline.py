@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import IO, Final, TypeVar
 
 import attrs
 
@@ -169,17 +169,26 @@ def _short(text: str) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """A file's bytes.
+    """A file's bytes, or those of standard input for ``-``.
 
     Raises:
         FileUnreadable: it can't be opened or is larger than any resource may be.
     """
+    if str(path) == "-":
+        return _bounded(sys.stdin.buffer, "standard input")
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise FileUnreadable(f"{path} is larger than {MAX_FILE_BYTES // 2**20} MiB; no resource is that large")
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return _bounded(file, str(path))
     except OSError as error:
         raise FileUnreadable(f"{path} can't be read: {error.strerror or error}") from error
+
+
+def _bounded(file: IO[bytes], name: str) -> bytes:
+    # Read rather than asked for its size: a pipe or a device has none, and may never end.
+    data = file.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        raise FileUnreadable(f"{name} is larger than {MAX_FILE_BYTES // 2**20} MiB; no resource is that large")
+    return data
 
 
 def parsed(path: Path, parse: Callable[[Path, bytes], Parsed]) -> Parsed:
@@ -255,9 +264,10 @@ def standard_input() -> str:
     """What is given on standard input.
 
     Raises:
+        FileUnreadable: it is larger than any resource may be.
         FormatError: it isn't UTF-8.
     """
-    return decoded(sys.stdin.buffer.read())
+    return decoded(_bounded(sys.stdin.buffer, "standard input"))
 
 
 def persona_members(data: bytes) -> Json:

@@ -31,6 +31,7 @@ from tapster.engine.text.regex_scripts import (
 
 from . import offline
 from .output import write_lines, write_text
+from .paths import TYPED_PATH
 from .trial import Trial, describe_draws, describe_variables, draws_json, read_text, takes_trial
 
 PLACEMENTS: Final = {"user": USER, "ai": AI, "slash": SLASH, "world-info": WORLD_INFO, "reasoning": REASONING}
@@ -46,7 +47,6 @@ _WORDS: Final = {
     "no_match": "it found nothing",
     "depth_window": "the message lies outside its depths",
 }
-_PATH: Final = click.Path(path_type=Path)
 
 
 @click.command("regex")
@@ -54,8 +54,8 @@ _PATH: Final = click.Path(path_type=Path)
 @click.option("--find", help="A pattern to try: /pattern/flags, or plain.")
 @click.option("--replace", default="$0", show_default=True, help="What takes the place of --find.")
 @click.option("--trim", multiple=True, help="With --find: a text cut out of what is captured; may be repeated.")
-@click.option("--script", "files", multiple=True, type=_PATH, help="A script, or a list of them (JSON).")
-@click.option("--preset", type=_PATH, help="A preset whose own scripts run.")
+@click.option("--script", "files", multiple=True, type=TYPED_PATH, help="A script, or a list of them (JSON).")
+@click.option("--preset", type=TYPED_PATH, help="A preset whose own scripts run.")
 @click.option(
     "--placement", type=click.Choice(list(PLACEMENTS)), default="ai", show_default=True, help="What the text is."
 )

@@ -13,10 +13,11 @@ from tapster.api.storing import store_config
 
 from .main import read_config
 from .output import write_text
+from .paths import TYPED_PATH
 
 
 @click.command("restore")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=TYPED_PATH)
 @click.option("--force", is_flag=True, help="Also when there is data; it is kept aside.")
 @click.pass_context
 def command(context: click.Context, file: Path, force: bool) -> None:

@@ -11,6 +11,7 @@ from tapster.engine.ecma import Json, parse_json, stringify
 from .client import OWN, Api, run, segment
 from .offline import decoded, read_bytes
 from .output import write_bytes, write_lines, write_text
+from .paths import TYPED_PATH
 
 ROUTE = f"{OWN}/strategies"
 
@@ -49,7 +50,7 @@ def show(context: click.Context, identity: str, as_json: bool) -> None:
 
 
 @command.command("save")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=TYPED_PATH)
 @click.option("--id", "identity", help="Save in the place of this own strategy.")
 @click.pass_context
 def save(context: click.Context, file: Path, identity: str | None) -> None:
@@ -65,7 +66,7 @@ def save(context: click.Context, file: Path, identity: str | None) -> None:
 
 
 @command.command("import")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=TYPED_PATH)
 @click.pass_context
 def import_(context: click.Context, file: Path) -> None:
     """Take over an older assembly-presets.json FILE: what is here already stays as it is."""
@@ -122,7 +123,7 @@ def preview(context: click.Context, session: str, draft: str | None, identity: s
 
 @command.command("export")
 @click.argument("identity")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Target file; - or nothing writes to stdout.")
+@click.option("-o", "--output", type=TYPED_PATH, help="Target file; - or nothing writes to stdout.")
 @click.pass_context
 def export(context: click.Context, identity: str, output: Path | None) -> None:
     """Write a strategy as the JSON that ``save`` and other assemblers read."""

@@ -18,15 +18,15 @@ from tapster.engine.text.string_hash import string_hash
 
 from . import offline, sillytavern
 from .offline import standard_input
+from .paths import TYPED_PATH
 
-_PATH: Final = click.Path(path_type=Path)
 _GLOBAL: Final = "A global variable; may be repeated."
 _OPTIONS: Final[tuple[Callable[[Callable[..., None]], Callable[..., None]], ...]] = (
     click.option("--user", "user_name", help="Name for {{user}}."),
     click.option("--char", "char_name", help="Name for {{char}}."),
-    click.option("--card", type=_PATH, help="Character card for the card's macros (PNG, JSON or CHARX)."),
-    click.option("--persona", type=_PATH, help="Persona (JSON with name and description)."),
-    click.option("--chat", type=_PATH, help="SillyTavern chat (JSONL): its messages and variables."),
+    click.option("--card", type=TYPED_PATH, help="Character card for the card's macros (PNG, JSON or CHARX)."),
+    click.option("--persona", type=TYPED_PATH, help="Persona (JSON with name and description)."),
+    click.option("--chat", type=TYPED_PATH, help="SillyTavern chat (JSONL): its messages and variables."),
     click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="A variable; may be repeated."),
     click.option("--global", "globals_", multiple=True, metavar="NAME=VALUE", help=_GLOBAL),
     click.option("--seed", default="try", show_default=True, help="Seed of all draws."),

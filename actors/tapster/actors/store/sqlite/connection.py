@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
-from tapster.actors.store.errors import CommitFailed, ReadFailed, StoreCorrupt, StoreLocked
+from tapster.actors.store.errors import CommitFailed, ReadFailed, StoreCorrupt, StoreLocked, StoreUnusable
 from tapster.engine.errors import StoreError
 
 from .wal import WAL_KEPT_BYTES
@@ -21,7 +21,7 @@ _WORDS: Final = {
     sqlite3.SQLITE_READONLY: "the file or its disk is read-only",
     sqlite3.SQLITE_IOERR: "the disk reports an error",
     sqlite3.SQLITE_BUSY: "another process holds the file",
-    sqlite3.SQLITE_CANTOPEN: "the file can't be opened",
+    sqlite3.SQLITE_CANTOPEN: "the file can't be opened: is this user allowed to read and write it?",
 }
 
 
@@ -51,14 +51,26 @@ def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
     return connection
 
 
-def explain(error: sqlite3.Error, path: Path, doing: str) -> str:
+def explain(error: sqlite3.Error | OSError, path: Path, doing: str) -> str:
     """One sentence: what failed, on which file, and what to do."""
+    if isinstance(error, OSError):
+        return f"{doing} {path.name} failed: {error.strerror or error}"
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_IOERR and _is_full(path.parent):
+        # What SQLite says when there is no room for the WAL's index.
+        code = sqlite3.SQLITE_FULL
     return f"{doing} {path.name} failed: {_WORDS.get(code, str(error))}"
 
 
-def as_store_error(error: sqlite3.Error, path: Path, doing: str) -> StoreError:
-    """A SQLite error as one of ours."""
+def _is_full(folder: Path) -> bool:
+    try:
+        return os.statvfs(folder).f_bavail == 0
+    except OSError:
+        return False
+
+
+def as_store_error(error: sqlite3.Error | OSError, path: Path, doing: str) -> StoreError:
+    """An error of SQLite or of its file as one of ours."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in _CORRUPT:
         return StoreCorrupt(
@@ -66,14 +78,16 @@ def as_store_error(error: sqlite3.Error, path: Path, doing: str) -> StoreError:
         )
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreLocked(explain(error, path, doing))
+    if doing == "opening":
+        return StoreUnusable(f"{explain(error, path, doing)}; the data folder is {path.parent}")
     kind = ReadFailed if doing == "reading" else CommitFailed
     return kind(explain(error, path, doing), details={"reason": getattr(error, "sqlite_errorname", str(error))})
 
 
 @contextmanager
 def translated(path: Path, doing: str) -> Iterator[None]:
-    """Raise our errors for SQLite's."""
+    """Raise our errors for SQLite's and the file system's."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, OSError) as error:
         raise as_store_error(error, path, doing) from error

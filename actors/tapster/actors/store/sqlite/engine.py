@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, Final, final
+from typing import Any, Final, Literal, final
 
 from tapster.actors.store.errors import CommitFailed, StoreCorrupt, unstorable
 from tapster.actors.store.interface import Done, EngineInfo, Keyed, Outcome, Refused, Tables
@@ -41,6 +41,7 @@ class SqliteEngine:
 
         Raises:
             StoreLocked: another process has it.
+            StoreUnusable: it can't be opened.
             StoreCorrupt, StoreTooNew: it can't be used; it is left as it was.
         """
         self._path = path
@@ -54,7 +55,7 @@ class SqliteEngine:
         self._wal = WalGauge(path)
         self._is_behind = False
         try:
-            self._writer: sqlite3.Connection | None = self._open_writer(check=True)
+            self._writer: sqlite3.Connection | None = self._open_writer("opening")
             self._anchor = self._open_anchor()
         except BaseException:
             self._lock.release()
@@ -73,7 +74,7 @@ class SqliteEngine:
     def commit(self, batch: Sequence[Keyed], now: int) -> list[Outcome]:
         """Apply the batch in one transaction with one fsync; a write that is refused is undone alone."""
         if self._writer is None:
-            self._writer = self._open_writer(check=False)
+            self._writer = self._open_writer("opening again")
         try:
             with translated(self._path, "writing"):
                 outcomes = self._transact(self._writer, batch, now)
@@ -200,12 +201,12 @@ class SqliteEngine:
             anchor.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         return anchor
 
-    def _open_writer(self, *, check: bool) -> sqlite3.Connection:
-        with translated(self._path, "opening"):
+    def _open_writer(self, doing: Literal["opening", "opening again"]) -> sqlite3.Connection:
+        with translated(self._path, doing):
             writer = open_checked(self._connect, self._path)
             try:
                 migrate(writer, self._path)
-                is_checked = check and self._path.stat().st_size <= CHECKED_BYTES
+                is_checked = doing == "opening" and self._path.stat().st_size <= CHECKED_BYTES
                 problem = writer.execute("PRAGMA quick_check(1)").fetchone()[0] if is_checked else "ok"
             except BaseException:
                 writer.close()

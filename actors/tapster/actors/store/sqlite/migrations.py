@@ -1,5 +1,6 @@
 """Brings a database to the present schema: refuses what it doesn't know, copies before it changes."""
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -65,7 +66,8 @@ def copy_to(connection: sqlite3.Connection, target: Path) -> None:
     try:
         partial.unlink(missing_ok=True)
         partial.touch(mode=0o600)
-        connection.execute("VACUUM INTO ?", (str(partial),))
+        # A name is bytes to the system; one that isn't UTF-8 is no text for the driver.
+        connection.execute("VACUUM INTO CAST(? AS TEXT)", (os.fsencode(partial),))
         settle(partial, target)
     except (OSError, sqlite3.Error) as error:
         partial.unlink(missing_ok=True)
