@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import attrs
 import pytest
@@ -53,7 +53,11 @@ class Cli:
         return self.process(*arguments, wrapper=(setpriv, f"--bounding-set={rights}", f"--inh-caps={rights}"))
 
     def process(
-        self, *arguments: str, encoding: str = "utf-8", wrapper: Sequence[str] = ()
+        self,
+        *arguments: str,
+        encoding: str = "utf-8",
+        wrapper: Sequence[str] = (),
+        stdout: int | IO[bytes] | None = subprocess.PIPE,
     ) -> subprocess.CompletedProcess[str]:
         """A command in a process of its own, on a terminal of an encoding."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("TAPSTER_")}
@@ -61,7 +65,8 @@ class Cli:
         return subprocess.run(
             [*wrapper, *program, *arguments],
             env={**kept, **self._own(), "PYTHONIOENCODING": encoding},
-            capture_output=True,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
             encoding="utf-8",
             timeout=60,
             check=False,

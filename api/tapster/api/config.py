@@ -192,7 +192,7 @@ def _read_file(file: Path | None) -> dict[str, Any]:
         if len(data) > MAX_CONFIG_BYTES:
             raise ConfigError(f"the configuration file {path} is larger than {MAX_CONFIG_BYTES // 1024} KiB")
         return tomllib.loads(data.decode("utf-8-sig"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         if file is None:
             return {}
         raise ConfigError(f"there is no configuration file {path}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from tapster.actors.tapster import open_tapster
 from tapster.api.app import create_app
 from tapster.api.backing import Backing
 from tapster.api.config import Config
+from tapster.api.logs import open_logs
 from tapster.api.running import tapster_config
 from tapster.api.running_file import find_server
 from tapster.engine.ecma import Json, stringify, utf8
@@ -154,6 +156,13 @@ async def open_api(config: Config) -> AsyncIterator[Api]:
         async with httpx2.AsyncClient(base_url=url, trust_env=False, timeout=60) as client:
             yield Api(client, url, config.token)
         return
+    with open_logs(sys.stderr, "error"):
+        async with _open_in_process(config) as api:
+            yield api
+
+
+@asynccontextmanager
+async def _open_in_process(config: Config) -> AsyncIterator[Api]:
     async with open_tapster(tapster_config(config)) as tapster:
         # Quart's and the client's words for an ASGI application differ in their types only.
         app: Any = create_app(Backing(tapster))

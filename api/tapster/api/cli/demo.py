@@ -113,9 +113,9 @@ async def _turn(handle: AgentHandle, text: str) -> None:
             item = await subscription.receive()
             if isinstance(item, LiveChunk):
                 if isinstance(item.chunk, TextDelta):
-                    click.echo(item.chunk.text, nl=False)
+                    write_text(item.chunk.text, end="")
             elif item.type == "turn/end":
-                click.echo()
+                write_text("")
                 if item.data["reason"]["kind"] != "completed":
                     raise DemoFailed(f"the turn ended with {stringify(item.data['reason'])}")
                 return

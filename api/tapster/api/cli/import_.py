@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NoReturn
@@ -82,7 +81,6 @@ async def import_all(api: Api, found: Iterable[Path], *, progress: bool) -> list
         if progress:
             for line in describe(report):
                 write_text(line)
-            sys.stdout.flush()
     return reports
 
 

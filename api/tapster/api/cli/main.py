@@ -81,10 +81,13 @@ class LazyGroup(click.Group):
         except (TapsterError, RuntimeFault) as error:
             raise Refusal(error) from error
         except BaseExceptionGroup as group:
-            declared = first_declared(group)
-            if declared is None:
-                raise
-            raise Refusal(declared) from group
+            failure = only_failure(group)
+            if isinstance(failure, TapsterError | RuntimeFault):
+                raise Refusal(failure) from group
+            if isinstance(failure, BrokenPipeError):
+                # Click ends quietly when the reader of a pipe has gone.
+                raise failure from group
+            raise
 
 
 def module_name(name: str) -> str:
@@ -92,15 +95,15 @@ def module_name(name: str) -> str:
     return f"tapster.api.cli.{MODULES.get(name, name)}"
 
 
-def first_declared(group: BaseExceptionGroup[BaseException]) -> TapsterError | RuntimeFault | None:
-    """The declared error of a group that holds nothing else, or None."""
-    matching, rest = group.split((TapsterError, RuntimeFault))
+def only_failure(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
+    """The first failure of a group that holds nothing but failures a person can act on, or None."""
+    matching, rest = group.split((TapsterError, RuntimeFault, BrokenPipeError))
     if matching is None or rest is not None:
         return None
     leaf: BaseException = matching
     while isinstance(leaf, BaseExceptionGroup):
         leaf = leaf.exceptions[0]
-    return leaf if isinstance(leaf, TapsterError | RuntimeFault) else None
+    return leaf
 
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": HELP_NAMES, "max_content_width": 110})
@@ -111,6 +114,18 @@ def first_declared(group: BaseExceptionGroup[BaseException]) -> TapsterError | R
 def group(context: click.Context, config_file: Path | None, data_dir: Path | None) -> None:
     """The tavern runtime for agent hosts: your SillyTavern library, exact prompts, and a record of why."""
     context.obj = {"file": config_file, "flags": {"data_dir": data_dir}}
+
+
+def hold_standard_descriptors() -> None:
+    """Let no file of ours take the place of a standard stream that the process was started without.
+
+    What a library or the interpreter writes to standard error would end up in it.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
 
 
 def read_config(context: click.Context, **flags: object) -> Config:
@@ -125,4 +140,5 @@ def read_config(context: click.Context, **flags: object) -> Config:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
+    hold_standard_descriptors()
     group.main(args=None if arguments is None else list(arguments), prog_name="tapster")

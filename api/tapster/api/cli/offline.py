@@ -175,12 +175,18 @@ def read_bytes(path: Path) -> bytes:
         FileUnreadable: it can't be opened or is larger than any resource may be.
     """
     if str(path) == "-":
-        return _bounded(sys.stdin.buffer, "standard input")
+        return _standard_input()
     try:
         with path.open("rb") as file:
             return _bounded(file, str(path))
     except OSError as error:
         raise FileUnreadable(f"{path} can't be read: {error.strerror or error}") from error
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        raise FileUnreadable("standard input is closed")
+    return _bounded(sys.stdin.buffer, "standard input")
 
 
 def _bounded(file: IO[bytes], name: str) -> bytes:
@@ -264,10 +270,10 @@ def standard_input() -> str:
     """What is given on standard input.
 
     Raises:
-        FileUnreadable: it is larger than any resource may be.
+        FileUnreadable: it is closed, or larger than any resource may be.
         FormatError: it isn't UTF-8.
     """
-    return decoded(_bounded(sys.stdin.buffer, "standard input"))
+    return decoded(_standard_input())
 
 
 def persona_members(data: bytes) -> Json:

@@ -1,7 +1,9 @@
 """Printing for people and programs: any character, on any terminal."""
 
+import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -15,10 +17,40 @@ class FileUnwritable(SourceError):
     code = "FILE_UNWRITABLE"
 
 
-def write_text(text: str) -> None:
-    """Print a text; what the terminal's encoding lacks is escaped instead of failing."""
+def write_text(text: str, *, end: str = "\n") -> None:
+    """Print a text; what the terminal's encoding lacks is escaped instead of failing.
+
+    Raises:
+        BrokenPipeError: whoever read it has gone.
+        FileUnwritable: standard output takes nothing.
+    """
+    if sys.stdout is None:
+        # Started without one, as a service may be.
+        return
     encoding = sys.stdout.encoding or "utf-8"
-    click.echo(text.encode(encoding, "backslashreplace").decode(encoding))
+    with _standard_output():
+        click.echo(f"{text}{end}".encode(encoding, "backslashreplace").decode(encoding), nl=False)
+
+
+def tell(text: str, *, is_error: bool = False) -> None:
+    """Print a text for whoever may be watching a process that goes on whether or not somebody is."""
+    stream = sys.stderr if is_error else sys.stdout
+    try:
+        click.echo(text, err=is_error)
+    except OSError:
+        # What waits in the stream would fail again when the process ends.
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), stream.fileno())
+
+
+@contextmanager
+def _standard_output() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise FileUnwritable(f"standard output can't be written: {error.strerror or error}") from error
 
 
 def write_lines(lines: Iterable[str]) -> None:
@@ -34,7 +66,10 @@ def write_bytes(target: Path | None, data: bytes) -> None:
         FileUnwritable: the file can't be written.
     """
     if target is None or str(target) == "-":
-        sys.stdout.buffer.write(data)
+        if sys.stdout is not None:
+            with _standard_output():
+                sys.stdout.buffer.write(data)
+                sys.stdout.buffer.flush()
         return
     try:
         target.write_bytes(data)

@@ -9,11 +9,12 @@ import click
 import trio
 
 from tapster.api.config import Config
-from tapster.api.logs import configure_logs
+from tapster.api.logs import open_logs
 from tapster.api.running import drain, open_running
 from tapster.api.serving import last_resort, wait_for_stop
 
 from .main import read_config
+from .output import tell
 
 LAST_RESORT_S: Final = 30.0
 
@@ -26,8 +27,8 @@ LAST_RESORT_S: Final = 30.0
 def command(context: click.Context, host: str | None, port: int | None, store: str | None) -> None:
     """Serve the API and the page until SIGTERM or Ctrl-C; a second signal stops at once."""
     config = read_config(context, host=host, port=port, store=store)
-    configure_logs()
-    trio.run(serve, config)
+    with open_logs(sys.stderr):
+        trio.run(serve, config)
 
 
 async def serve(config: Config) -> None:
@@ -35,9 +36,8 @@ async def serve(config: Config) -> None:
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals, ExitStack() as stack:
         async with open_running(config) as running:
             for url in running.server.urls:
-                click.echo(f"Tapster is ready: {url}/  (data in {config.data_dir})")
-            sys.stdout.flush()
+                tell(f"Tapster is ready: {url}/  (data in {config.data_dir})")
             await wait_for_stop(signals, lambda: drain(running, config.shutdown_grace_s), at_once=lambda: None)
-            click.echo("Tapster is stopping", err=True)
+            tell("Tapster is stopping", is_error=True)
             # Armed only now and disarmed when everything is closed: a thread stuck in fsync can't hold the process.
             stack.enter_context(last_resort(LAST_RESORT_S))
