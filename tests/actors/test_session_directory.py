@@ -10,8 +10,7 @@ import trio.testing
 from tapster.actors.session import directory
 from tapster.actors.session.directory import Sessions
 from tapster.actors.store import SessionKey
-from tapster.actors.tapster import silent
-from tapster.runtime import Actor, Request, Supervisor, open_supervisor
+from tapster.runtime import Actor, Request, Supervisor, open_supervisor, silent
 
 KEY = SessionKey("host", "s")
 

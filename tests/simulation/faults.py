@@ -18,17 +18,20 @@ class Disk:
     Attributes:
         failing_commits: so many of the next transactions fail, each wholly.
         failing_reads: so many of the next reads fail.
+        breaking_commits: for each of the next transactions, whether it is durable when a bug ends it.
         delay_s: what each access takes at least.
     """
 
     kept: MemoryEngine = attrs.field(factory=MemoryEngine)
     failing_commits: int = 0
     failing_reads: int = 0
+    breaking_commits: list[bool] = attrs.field(factory=list)
     delay_s: float = 0.0
 
     def heal(self) -> None:
         """End every fault."""
         self.failing_commits = self.failing_reads = 0
+        self.breaking_commits.clear()
         self.delay_s = 0.0
 
 
@@ -56,7 +59,11 @@ class Mount:
         if self.disk.failing_commits:
             self.disk.failing_commits -= 1
             raise CommitFailed("the disk refused the transaction")
-        return self.disk.kept.commit(batch, now)
+        if not self.disk.breaking_commits:
+            return self.disk.kept.commit(batch, now)
+        if self.disk.breaking_commits.pop():
+            self.disk.kept.commit(batch, now)
+        raise ZeroDivisionError
 
     @contextmanager
     def read(self) -> Iterator[Tables]:

@@ -7,6 +7,13 @@ from typing import Final, Literal
 import attrs
 
 SESSIONS: Final = 5
+OWNERS: Final[Sequence[Literal["library", "strategies", "variables", "templates"]]] = (
+    "library",
+    "library",
+    "strategies",
+    "variables",
+    "templates",
+)
 SLOTS: Final = 3
 """Presets, books and templates that a program plays with, each."""
 
@@ -169,6 +176,21 @@ class CrashAgent:
 
 
 @attrs.frozen
+class CrashOwner:
+    """Crash the actor behind a kind of shared state."""
+
+    name: Literal["library", "strategies", "variables", "templates"]
+
+
+@attrs.frozen
+class BreakCommits:
+    """Let the next transactions end in a bug of the engine, before or after they are durable."""
+
+    count: int
+    is_durable: bool
+
+
+@attrs.frozen
 class Jump:
     """Let so much time pass."""
 
@@ -188,7 +210,7 @@ class Kill:
 Command = (
     Create | Say | Stop | Preview | Select | BindBook | Rp | Close | Fork | Delegate | Listen | Flush | MakePreset
     | EditPreset | DropPreset | MakeBook | DropBook | Relate | SaveTemplate | ApplyTemplate | Script | FailCommits
-    | FailReads | FailSources | SlowDisk | CrashSession | CrashAgent | Jump | Restart | Kill
+    | FailReads | FailSources | SlowDisk | CrashSession | CrashAgent | CrashOwner | BreakCommits | Jump | Restart | Kill
 )  # fmt: skip
 
 
@@ -253,6 +275,8 @@ def _makers(rng: random.Random) -> Sequence[tuple[int, Callable[[], Command]]]:
         (2, lambda: SlowDisk(rng.choice([0.0, 0.001, 0.2]))),
         (2, lambda: CrashSession(session())),
         (2, lambda: CrashAgent(session())),
+        (2, lambda: CrashOwner(rng.choice(OWNERS))),
+        (2, lambda: BreakCommits(rng.randint(1, 2), rng.random() < 0.5)),
         (3, lambda: Jump(rng.choice([5.0, 59.0, 61.0, 3600.0]))),
         (2, lambda: Restart()),
         (2, lambda: Kill()),

@@ -7,6 +7,7 @@ import attrs
 import pytest
 
 from .program import (
+    BreakCommits,
     CrashAgent,
     Create,
     DropPreset,
@@ -19,6 +20,7 @@ from .program import (
     Restart,
     Say,
     Select,
+    SlowDisk,
     Step,
     Stop,
     draw_program,
@@ -60,6 +62,15 @@ def step(command: object, patience_s: float | None = None, pause_s: float = 0.0)
 
 
 FOUND = {
+    "a write whose asker left in the moment in which the store failed was stored and unknown": Program(
+        3891,
+        (
+            step(SlowDisk(0.001), 0.02, 1.2),
+            step(BreakCommits(1, is_durable=True), 0.02),
+            step(MakePreset(1), 0.001),
+            step(Say(3, "inject"), 0.0, 1.2),
+        ),
+    ),
     "a preset deleted while it was being bound stayed bound": Program(
         129,
         (

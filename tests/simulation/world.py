@@ -24,10 +24,10 @@ from tapster.actors.introspection import kind_of
 from tapster.actors.providers import ScriptedProvider
 from tapster.actors.providers.scripted import Item, Pause, calls, fails, says
 from tapster.actors.session.embedded import embedded_key
-from tapster.actors.store import StoreConfig
+from tapster.actors.store import RESOURCE_KINDS, StoreConfig, WriteUnknown
 from tapster.actors.tapster import Tapster, TapsterConfig, open_tapster
 from tapster.engine.errors import SourceError, TapsterError
-from tapster.runtime import Phase, RuntimeFault, declared_leaf, simulated_threads
+from tapster.runtime import Phase, RestartLimit, RuntimeFault, declared_leaf, simulated_threads
 from tests.support.cancel import task_count
 
 from .faults import Disk, DrawnIds, Mount, SimulatedClock
@@ -35,9 +35,11 @@ from .model import ANYTHING, Model, Register, must, stored_logs
 from .program import (
     ApplyTemplate,
     BindBook,
+    BreakCommits,
     Close,
     Command,
     CrashAgent,
+    CrashOwner,
     CrashSession,
     Create,
     Delegate,
@@ -239,6 +241,8 @@ class Client:
         register.possible.add(value)
         try:
             found = await write()
+        except WriteUnknown:
+            raise
         except TapsterError:
             # A refused write left nothing behind, so only what was possible before is.
             if value not in before:
@@ -328,6 +332,22 @@ class Client:
             if handle.id == name(command.session) and handle.child.current is not None:
                 handle.child.current.tell(Subscribe("no seq"))  # type: ignore[arg-type]
 
+    async def crash_owner(self, command: CrashOwner) -> None:
+        await trio.lowlevel.checkpoint()
+        workshop = self.tapster.workshop
+        owner = {
+            "library": self.tapster.library.presets._core._owner,
+            "strategies": workshop.strategies._owner,
+            "variables": workshop.variables._owner,
+            "templates": workshop.templates._owner,
+        }[command.name]
+        if owner is not None and owner.child.current is not None:
+            owner.child.current.tell("a message that nobody understands")
+
+    async def break_commits(self, command: BreakCommits) -> None:
+        await trio.lowlevel.checkpoint()
+        self.world.disk.breaking_commits = [command.is_durable] * command.count
+
 
 DEEDS: Final[dict[type, Callable[[Client, Any], Awaitable[None]]]] = {
     Create: Client.create,
@@ -357,6 +377,8 @@ DEEDS: Final[dict[type, Callable[[Client, Any], Awaitable[None]]]] = {
     SlowDisk: Client.slow_disk,
     CrashSession: Client.crash_session,
     CrashAgent: Client.crash_agent,
+    CrashOwner: Client.crash_owner,
+    BreakCommits: Client.break_commits,
 }
 
 
@@ -381,6 +403,7 @@ class World:
     provider: ScriptedProvider = attrs.field(factory=ScriptedProvider)
     templates: dict[int, str] = attrs.field(factory=dict)
     failing_sources: list[float] = attrs.field(factory=list)
+    reached: int = -1
     story: list[tuple[object, ...]] = attrs.field(factory=list)
     secret: str = "the lamp oil is under the third stair"
 
@@ -442,16 +465,19 @@ class World:
                                 await trio.lowlevel.checkpoint()
                             tapster.lifecycle.advance(Phase.DRAINING)
                     except BaseExceptionGroup as group:
-                        # The machine couldn't even start; that is said, and it is tried again.
-                        self.note("didn't start", type(declared_leaf(group, DECLARED)).__name__)
+                        ended_by = declared_leaf(group, DECLARED)
+                        self.note("ended", type(ended_by).__name__)
                         self.disk.heal()
-                        left = steps
+                        # It couldn't even start, and is tried again; or it gave up on what crashed too often.
+                        has_begun = isinstance(ended_by, RestartLimit)
+                        left = [item for item in steps if item[0] > self.reached] if has_begun else steps
         return left
 
     async def _drive(
         self, tapster: Tapster, steps: list[tuple[int, Step]], clients: trio.Nursery
     ) -> list[tuple[int, Step]]:
         for position, (number, step) in enumerate(steps):
+            self.reached = number
             if isinstance(step.command, Restart | Kill):
                 return steps[position + 1 :]
             if isinstance(step.command, Jump):
@@ -461,7 +487,28 @@ class World:
             await trio.sleep(step.pause_s)
         # Sometimes the last commands get through before everything closes, sometimes they don't.
         await trio.sleep(self.rng.choice((0.0, 0.01, 5.0, 200.0)))
+        self.check_memory(tapster)
         return []
+
+    def check_memory(self, tapster: Tapster) -> None:
+        """What owners have in memory is what is stored, whatever they went through; asked when none is at work.
+
+        Raises:
+            Violation: it isn't.
+        """
+        core, strategies = tapster.library.presets._core, tapster.workshop.strategies
+        is_restarting = any(owner is None or owner.child.current is None for owner in (core._owner, strategies._owner))
+        if is_restarting or any(actor.open or actor.queued for actor in tapster.roster.readings()):
+            return
+        with self.disk.kept.read() as tables:
+            for kind in RESOURCE_KINDS:
+                stored = {head.id: head.revision for head in tables.resources.heads(kind)}
+                known = {head.id: head.revision for head in core.heads(kind)}
+                must(known == stored, f"the library knows of {kind} {known}, stored is {stored}")
+            chosen = {document.key.name for document in tables.documents.items("strategy-selections", None)}
+        if strategies.problem is None:
+            known_of = set(strategies._state.applied.get("embedded", {}))
+            must(known_of <= chosen, f"strategies know of {known_of}, stored is {chosen}")
 
     async def _source(self, assembly: Assembly, context: PromptContext, proceed: Next[Assembly, Assembly]) -> Assembly:
         """A listener of the host that takes part in every assembly, and sometimes fails it."""

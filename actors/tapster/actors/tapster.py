@@ -65,6 +65,7 @@ from tapster.runtime import (
     metered_loop,
     open_roster,
     open_supervisor,
+    silent,
 )
 
 ENGINE_THREADS: Final = 2
@@ -107,11 +108,6 @@ class TapsterConfig:
         return cls(StoreConfig(directory))
 
 
-def silent(level: str, event: str, **fields: object) -> None:
-    """A log sink that keeps nothing."""
-    del level, event, fields
-
-
 @asynccontextmanager
 async def open_tapster(
     config: TapsterConfig,
@@ -138,7 +134,7 @@ async def open_tapster(
     with open_roster() as roster, metered_loop() as meter:
         async with (
             open_store(config.store, clock=clock, engine=engine, log=log) as store,
-            open_library(store, clock=clock, ids=ids) as library,
+            open_library(store, clock=clock, ids=ids, log=log) as library,
             open_trace_outbox(store, log) as outbox,
             open_workshop(store, ids, library.counters, regex, log) as workshop,
             open_supervisor(log) as supervisor,

@@ -30,6 +30,7 @@ from .nursery import open_service_nursery as open_service_nursery
 from .ports import Clock as Clock
 from .ports import Ids as Ids
 from .ports import LogSink as LogSink
+from .ports import silent as silent
 from .request import Request as Request
 from .request import Stage as Stage
 from .roster import ActorReading as ActorReading

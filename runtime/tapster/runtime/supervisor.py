@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from contextvars import Context, copy_context
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import attrs
 import trio
@@ -77,6 +77,22 @@ class Child:
                 return self._ref
             # It has just crashed or finished; its supervisor says in a moment what comes next.
             await self.state.wait_transition()
+
+    async def ask(self, body: Any) -> Any:
+        """Ask the incarnation that runs, or the next one when none had begun with it.
+
+        Raises:
+            ActorGone: it ended while it was at it, or for good.
+            Quarantined: it crashed too often.
+            AskCycle, Exception: as ``Ref.ask``.
+        """
+        while True:
+            ref = await self.ref()
+            try:
+                return await ref.ask(body)
+            except ActorGone as gone:
+                if gone.taken:
+                    raise
 
     def reset(self) -> None:
         """End a quarantine: the next message starts it afresh."""

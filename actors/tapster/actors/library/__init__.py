@@ -1,6 +1,5 @@
 """The library: resources, relations, durable selections, templates and settings, with published revisions."""
 
-from .actor import LibraryActor as LibraryActor
 from .characters import Characters as Characters
 from .counters import Counters as Counters
 from .errors import ResourceExists as ResourceExists

@@ -7,6 +7,7 @@ from typing import Any, ParamSpec, TypeVar, final
 import attrs
 import trio
 
+from tapster.actors.owners import Owner
 from tapster.actors.store import (
     Cleared,
     DocumentKey,
@@ -21,9 +22,8 @@ from tapster.actors.store import (
 from tapster.actors.store.codec import iso_ms
 from tapster.engine.ecma import Json
 from tapster.engine.formats.documents import DocumentInvalid
-from tapster.runtime import Clock, Ids, Ref, Threads, building
+from tapster.runtime import Clock, Ids, Threads, building
 
-from .actor import Change
 from .cache import ParsedCache
 from .counters import Counters
 from .errors import ResourceNotFound
@@ -60,20 +60,23 @@ class LibraryCore:
         self.cache = ParsedCache()
         self._heads: dict[ResourceKind, dict[str, ResourceHead]] = {kind: {} for kind in KINDS}
         self._alone: dict[tuple[str, str], tuple[trio.Lock, list[int]]] = {}
-        self._ref: Ref | None = None
+        self._owner: Owner | None = None
 
-    async def open(self, ref: Ref) -> None:
-        """Learn what there is, before anyone asks."""
-        self._ref = ref
+    async def read(self) -> None:
+        """Learn what there is: before anyone asks, and again after a crash."""
         for kind in KINDS:
             self._heads[kind] = {head.id: head for head in await self.store.resource_heads(kind)}
+        self.counters.everything_changed()
+
+    def open(self, owner: Owner) -> None:
+        """Take changes from now on."""
+        self._owner = owner
 
     async def ask(self, work: Callable[P, Awaitable[R]], *arguments: P.args, **named: P.kwargs) -> R:
         """Have the actor do a change, and wait for it."""
-        assert self._ref is not None, "the library is open"
+        assert self._owner is not None, "the library is open"
         assert not named, "changes take positional arguments"
-        answer: R = await self._ref.ask(Change(work, arguments))
-        return answer
+        return await self._owner.ask(work, *arguments)
 
     def now(self) -> str:
         """The time as documents hold it."""

@@ -68,6 +68,14 @@ class Counters:
         for key in self._dependents.get((name, part), ()):
             self._used[key] = self.used(key) + 1
 
+    def everything_changed(self) -> None:
+        """What is known was read anew: whoever looked before looks again."""
+        for kind in self.kinds.values():
+            kind.set(kind.value + 1)
+        for key in self._dependencies:
+            self._used[key] = self.used(key) + 1
+        self.total.set(self.total.value + 1)
+
     def _drop(self, key: SessionKey) -> None:
         for dependency in self._dependencies.pop(key, frozenset()):
             users = self._dependents[dependency]

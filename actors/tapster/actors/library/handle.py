@@ -6,12 +6,12 @@ from typing import Final, final
 
 import attrs
 
+from tapster.actors.owners import open_owner
 from tapster.actors.store import HOME_HOST, Store
 from tapster.engine.policy import TemplateLimits, resource_relations, user_relations
-from tapster.runtime import Clock, Ids, Threads, open_actor
+from tapster.runtime import Clock, Ids, LogSink, Threads, silent
 
 from .activation import Activation
-from .actor import LibraryActor
 from .characters import Characters
 from .core import LibraryCore
 from .counters import Counters
@@ -68,17 +68,18 @@ class Library:
 
 @asynccontextmanager
 async def open_library(
-    store: Store, *, clock: Clock, ids: Ids, config: LibraryConfig | None = None
+    store: Store, *, clock: Clock, ids: Ids, config: LibraryConfig | None = None, log: LogSink = silent
 ) -> AsyncIterator[Library]:
     """The library over an open store, for the length of a block.
 
     Raises:
         StoreError: the store can't be read.
+        RestartLimit: the actor behind it crashed too often.
     """
     config = config or LibraryConfig()
     core = LibraryCore(store, clock, ids, Threads("library", PARSERS))
-    async with open_actor(LibraryActor()) as ref:
-        await core.open(ref)
+    async with open_owner("library", store, core.read, log) as owner:
+        core.open(owner)
         presets = Presets(core, config.relations)
         relations = Relations(core, config.relations)
         selections = Selections(core, presets)

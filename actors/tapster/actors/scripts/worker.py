@@ -21,7 +21,7 @@ from tapster.engine.text.templates import (
     TemplateError,
     render_template,
 )
-from tapster.runtime import Actor, Ref, Request, Threads, ThreadStatistics, check_cancelled
+from tapster.runtime import Actor, Child, Ref, Request, Threads, ThreadStatistics, check_cancelled
 
 from .quickjs import open_regex_engine
 from .templates import QuickJsTemplateEngine
@@ -173,7 +173,7 @@ class ScriptWorker(Actor):
 class Scripts:
     """The typed face of a script worker."""
 
-    ref: Ref
+    ref: Ref | Child
 
     async def check_pattern(self, pattern: str, flags: str = "") -> None:
         """Compile only.

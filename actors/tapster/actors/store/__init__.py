@@ -23,6 +23,7 @@ from .errors import StoreInUse as StoreInUse
 from .errors import StoreLocked as StoreLocked
 from .errors import StoreTooNew as StoreTooNew
 from .errors import StoreUnusable as StoreUnusable
+from .errors import WriteUnknown as WriteUnknown
 from .files import FilesEngine as FilesEngine
 from .folders import usable_folder as usable_folder
 from .handle import Store as Store

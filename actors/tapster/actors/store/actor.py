@@ -82,7 +82,12 @@ class StoreActor(Actor):
     declared: ClassVar[tuple[type[Exception], ...]] = (TapsterError,)
     close_grace_s = COMMIT_GRACE_S
 
-    def __init__(self, engine: Engine, clock: Clock, log: LogSink) -> None:
+    def __init__(self, engine: Engine, clock: Clock, log: LogSink, counted: StoreStatistics | None = None) -> None:
+        """Take over an engine.
+
+        Args:
+            counted: what earlier incarnations counted.
+        """
         self._engine = engine
         self._clock = clock
         self._log = log
@@ -93,7 +98,7 @@ class StoreActor(Actor):
         self._queue: deque[Request] = deque()
         self._in_batch: list[Request] = []
         self._wake = trio.Event()
-        self._reading = StoreStatistics(0, 0, 0, 0, 0, 0, 0.0, 0.0)
+        self._reading = counted or StoreStatistics(0, 0, 0, 0, 0, 0, 0.0, 0.0)
 
     def begin(self) -> None:
         """Commit from now on."""

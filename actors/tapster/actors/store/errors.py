@@ -8,6 +8,7 @@ StoreError (tapster.engine.errors)
 ├── SessionLogExists    the session has a log already
 ├── SessionLogMissing   the session has no log
 ├── CommitFailed        a batch didn't become durable; none of it is acknowledged
+├── WriteUnknown        whether a write became durable isn't known; the store starts afresh
 ├── StoreUnusable       there is no way to have or to open the data folder
 ├── StoreLocked         another process has the file
 ├── StoreInUse          there is data where a copy would go
@@ -65,6 +66,13 @@ class CommitFailed(StoreError):
     """A batch didn't become durable: none of its writes is acknowledged, a retry is sane."""
 
     code = "STORE_COMMIT_FAILED"
+    status = 503
+
+
+class WriteUnknown(StoreError):
+    """The store failed in the middle of a write and starts afresh: whether it became durable isn't known."""
+
+    code = "STORE_WRITE_UNKNOWN"
     status = 503
 
 

@@ -7,9 +7,10 @@ import trio
 
 from tapster.engine.ecma import Json
 from tapster.engine.policy import Selection, SelectionLimits
-from tapster.runtime import Clock, Overloaded, Ref, Threads
+from tapster.runtime import ActorGone, Child, Clock, Overloaded, Threads
 
-from .actor import Commit, Settle, StoreActor, StoreStatistics
+from .actor import Commit, Settle, StoreStatistics
+from .errors import WriteUnknown
 from .interface import Engine, EngineInfo, Tables, Write
 from .selections import SelectionTable
 from .values import (
@@ -53,6 +54,7 @@ class Store:
     Raises (writes):
         CommitFailed: it didn't become durable; nothing of it remains, a retry is sane.
         StoreError: the data is locked, damaged or full in a way that the message names.
+        WriteUnknown: the store failed in the middle of it; whether it became durable is in what is stored.
         ActorGone: the store closed first.
 
     Raises (reads):
@@ -64,15 +66,15 @@ class Store:
 
     def __init__(
         self,
-        ref: Ref,
-        actor: StoreActor,
+        child: Child,
+        reading: Callable[[], StoreStatistics],
         engine: Engine,
         readers: Threads,
         clock: Clock,
         selection_limits: SelectionLimits | None,
     ) -> None:
-        self._ref = ref
-        self._actor = actor
+        self._child = child
+        self._reading = reading
         self._engine = engine
         self._readers = readers
         self._clock = clock
@@ -96,7 +98,7 @@ class Store:
 
     def statistics(self) -> StoreStatistics:
         """Queue, batches and commit times."""
-        return self._actor.reading()
+        return self._reading()
 
     async def write(self, write: Write[R], *, key: str | None = None, applied: Callable[[R], None] | None = None) -> R:
         """Make a change durable, waiting for room.
@@ -128,10 +130,24 @@ class Store:
 
     async def _ask(self, write: Write[R], key: str | None, applied: Callable[[R], None] | None) -> R:
         try:
-            answer: R = await self._ref.ask(Commit(write, key, applied))
+            answer: R = await self._child.ask(Commit(write, key, applied))
             return answer
+        except ActorGone as gone:
+            if not gone.taken:
+                raise
+            raise WriteUnknown("the store failed in the middle of a write: look whether it is there") from None
         finally:
             self._room.release()
+
+    @property
+    def restarts(self) -> int:
+        """How often the writing side crashed and began afresh."""
+        return self._child.restarts
+
+    async def wait_restart(self, since: int) -> None:
+        """Wait until it crashed once more: what is stored may be more than what was acknowledged then."""
+        while self.restarts == since:
+            await self._child.state.wait_transition()
 
     async def read(self, question: Callable[[Tables], R]) -> R:
         """The answer of a function over one consistent view, computed in a reading thread."""
@@ -143,7 +159,7 @@ class Store:
 
     async def drain(self) -> None:
         """Wait until everything queued so far is durable or refused."""
-        await self._ref.ask(Settle())
+        await self._child.ask(Settle())
 
     async def check(self) -> tuple[str, ...]:
         """What an integrity check finds wrong; empty when all is well."""

@@ -34,9 +34,18 @@ class Loaded(Generic[T]):
         return self._value
 
 
-async def load(reading: Awaitable[T]) -> Loaded[T]:
-    """What a reading gives, its refusal by the store included."""
+async def load(reading: Awaitable[T], *, again: bool = False) -> Loaded[T]:
+    """What a reading gives, its refusal by the store included.
+
+    Args:
+        again: it could be read before.
+
+    Raises:
+        StoreError: ``again``, and it can't be read now.
+    """
     try:
         return Loaded(await reading)
     except StoreError as error:
+        if again:
+            raise
         return Loaded(error)

@@ -1,5 +1,6 @@
 """Opens the store: engine by configuration, the actor that writes, the pool that reads."""
 
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Final, Literal, TypeAlias, final
 import attrs
 
 from tapster.engine.policy import SelectionLimits
-from tapster.runtime import ActorGone, Clock, LogSink, Threads, bounded_shield, open_actor
+from tapster.runtime import ActorGone, Clock, LogSink, Restart, Threads, bounded_shield, open_supervisor, silent
 
 from .actor import COMMIT_GRACE_S, StoreActor
 from .files import FilesEngine
@@ -22,6 +23,8 @@ from .values import HOME_HOST
 
 EngineName: TypeAlias = Literal["sqlite", "files", "memory"]
 DATABASE_NAME: Final = "tapster.db"
+RESTART: Final = Restart(intensity=3, period_s=60.0)
+"""Of the writing actor; beyond it the process ends (design §4 rule 7)."""
 READERS: Final = 4
 """Reading threads and connections: more would only wait for the same disk and the same interpreter."""
 
@@ -76,11 +79,6 @@ def open_engine(config: StoreConfig) -> Engine:
         return SqliteEngine(config.directory / DATABASE_NAME, retention=config.retention)
 
 
-def _silent(level: str, event: str, **fields: object) -> None:
-    """A log sink that keeps nothing."""
-    del level, event, fields
-
-
 @asynccontextmanager
 async def open_store(
     config: StoreConfig,
@@ -97,13 +95,22 @@ async def open_store(
 
     Raises:
         StoreUnusable, StoreLocked, StoreCorrupt, StoreTooNew: the data can't be used.
+        RestartLimit: the actor behind it crashed too often.
     """
     threads = Threads("store.open", 1)
     opened = await threads.run(engine or (lambda: open_engine(config)))
     try:
-        actor = StoreActor(opened, clock, log or _silent)
-        async with open_actor(actor) as ref:
-            store = Store(ref, actor, opened, Threads("store.read", READERS), clock, config.limits)
+        lives = deque[StoreActor](maxlen=1)
+
+        def live() -> StoreActor:
+            counted = lives[-1].reading() if lives else None
+            lives.append(StoreActor(opened, clock, log or silent, counted))
+            return lives[-1]
+
+        async with open_supervisor(log or silent) as supervisor:
+            child = await supervisor.start("store", live, RESTART)
+            readers = Threads("store.read", READERS)
+            store = Store(child, lambda: lives[-1].reading(), opened, readers, clock, config.limits)
             try:
                 yield store
             finally:

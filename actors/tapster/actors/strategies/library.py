@@ -6,13 +6,14 @@ without waiting.
 Source: spec/assembler §15; spec/history_policy §7, §8; design §4 rules 4, 13, 14.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final, Protocol, TypeVar, final
 
 import attrs
 import trio
 
+from tapster.actors.owners import Owner, open_owner
 from tapster.actors.store import (
     HOME_HOST,
     DeleteDocument,
@@ -42,9 +43,7 @@ from tapster.engine.assembly.history.policies import Mode as HistoryMode
 from tapster.engine.assembly.store import stored_json
 from tapster.engine.ecma import Json
 from tapster.engine.errors import StoreError
-from tapster.runtime import Ids, Ref, open_actor
-
-from .owner import OwnerActor, ask
+from tapster.runtime import Ids, LogSink, silent
 
 PRESETS: Final = "strategies"
 SELECTIONS: Final = "strategy-selections"
@@ -81,11 +80,11 @@ class Strategies:
     Cancellation: a change either didn't happen or is durable and in force.
     """
 
-    def __init__(self, store: Store, ids: Ids, counters: Changes, ref: Ref, state: Loaded[_State]) -> None:
+    def __init__(self, store: Store, ids: Ids, counters: Changes) -> None:
         self._store = store
         self._counters = counters
-        self._ref = ref
-        self._loaded = state
+        self._owner: Owner | None = None
+        self._loaded = Loaded(_State({}, {}, {}))
         self._lock = trio.Lock()
         # Its document is set for each question; the catalogues of plug-ins are what it keeps.
         self._presets = PresetStore(
@@ -94,6 +93,22 @@ class Strategies:
             default_id=TAVERN_DEFAULT_ID,
             builtins=(*bare_builtins(), *tavern_builtins()),
         )
+
+    async def read(self) -> None:
+        """Take what is stored: at the start, and again after a crash.
+
+        Raises:
+            StoreError: it can't be read now, but could before.
+        """
+        self._loaded = await load(_load(self._store), again=self._owner is not None and self.problem is None)
+        if self.problem is None:
+            for host, applied in self._state.applied.items():
+                for session in applied:
+                    self._counters.selection_changed(SessionKey(host, session))
+
+    def open(self, owner: Owner) -> None:
+        """Take changes from now on."""
+        self._owner = owner
 
     @property
     def problem(self) -> StoreError | None:
@@ -191,7 +206,7 @@ class Strategies:
             InvalidAssembly: a bad policy, or one that needs the advanced mode (400).
             AssemblyRefused: ``HISTORY_POLICY_CONFLICT`` (409).
         """
-        return await ask(self._ref, self._save_policy, key, value, expected_revision, mode)
+        return await self._change_by(self._save_policy, key, value, expected_revision, mode)
 
     # Plug-ins -----------------------------------------------------------------------------------------------------
 
@@ -227,7 +242,11 @@ class Strategies:
         return HistoryPolicies(self._of(host), legacy)
 
     async def _ask(self, host: str, operation: Callable[[PresetStore], T]) -> T:
-        return await ask(self._ref, self._change, host, operation)
+        return await self._change_by(self._change, host, operation)
+
+    async def _change_by(self, work: Callable[..., Awaitable[T]], *arguments: object) -> T:
+        assert self._owner is not None, "the strategies are open"
+        return await self._owner.ask(work, *arguments)
 
     async def _change(self, host: str, operation: Callable[[PresetStore], T]) -> T:
         async with self._lock:
@@ -287,14 +306,17 @@ def _write(key: DocumentKey, values: Mapping[str, AssemblyPreset | None], name: 
 
 
 @asynccontextmanager
-async def open_strategies(store: Store, ids: Ids, counters: Changes) -> AsyncIterator[Strategies]:
+async def open_strategies(
+    store: Store, ids: Ids, counters: Changes, log: LogSink = silent
+) -> AsyncIterator[Strategies]:
     """The strategies over an open store, for the length of a block.
 
     What is stored and isn't valid stops nothing but whoever needs a strategy; nothing of it is replaced.
     """
-    state = await load(_load(store))
-    async with open_actor(OwnerActor("strategies")) as ref:
-        yield Strategies(store, ids, counters, ref, state)
+    strategies = Strategies(store, ids, counters)
+    async with open_owner("strategies", store, strategies.read, log) as owner:
+        strategies.open(owner)
+        yield strategies
 
 
 async def _load(store: Store) -> _State:

@@ -7,6 +7,7 @@ from typing import Final, final
 
 import attrs
 
+from tapster.actors.owners import RESTART
 from tapster.actors.scripts import Scripts, ScriptWorker
 from tapster.actors.sources import LoadedPlugin, Sources, load_plugins, open_sources
 from tapster.actors.store import Store
@@ -14,7 +15,7 @@ from tapster.engine.assembly import Capabilities, InvalidAssembly, register_host
 from tapster.engine.assembly.tavern import register_tavern_sources, templates_source, variables_source
 from tapster.engine.errors import StoreError
 from tapster.engine.text.ports import RegexEngine
-from tapster.runtime import Ids, LogSink, Threads, open_actor
+from tapster.runtime import Ids, LogSink, Threads, open_supervisor
 
 from .draws import RequestDraws
 from .library import Changes, Strategies, open_strategies
@@ -66,16 +67,16 @@ async def open_workshop(
     """
     draws = RequestDraws()
     async with (
-        open_actor(ScriptWorker()) as scripts_ref,
+        open_supervisor(log) as supervisor,
         open_sources(Threads("sources", SOURCE_THREADS)) as sources,
-        open_strategies(store, ids, counters) as strategies,
-        open_variables(store) as variables,
-        open_stored_templates(store, regex, variables, draws) as templates,
+        open_strategies(store, ids, counters, log) as strategies,
+        open_variables(store, log) as variables,
+        open_stored_templates(store, regex, variables, draws, log) as templates,
     ):
         for problem in (strategies.problem, templates.problem):
             if problem is not None:
                 log("warning", "store.unreadable", code=problem.code, reason=problem.message)
-        scripts = Scripts(scripts_ref)
+        scripts = Scripts(await supervisor.start("scripts", ScriptWorker, RESTART))
         runtime = TavernTemplates(scripts, draws)
         register_host_sources(sources.registry)
         register_tavern_sources(sources.registry, draws, lambda: runtime)

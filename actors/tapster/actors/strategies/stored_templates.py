@@ -3,13 +3,14 @@
 Source: spec/text_and_mvu B5; spec/loader §15.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, final
+from typing import Any, Final, TypeVar, final
 
 import attrs
 import trio
 
+from tapster.actors.owners import Owner, open_owner
 from tapster.actors.scripts import QuickJsTemplateEngine
 from tapster.actors.store import DocumentKey, Loaded, PutDocument, Store, load
 from tapster.engine.assembly import RequestContext
@@ -26,13 +27,13 @@ from tapster.engine.text.templates import (
     render_template,
 )
 from tapster.engine.text.templates.stored import Operation
-from tapster.runtime import Ref, open_actor
+from tapster.runtime import LogSink, silent
 
 from .draws import RequestDraws
-from .owner import OwnerActor, ask
 from .templates import template_data
 from .variables import Variables
 
+T = TypeVar("T")
 TEMPLATES: Final = DocumentKey("state", "prompt-templates")
 Edit = Callable[[TemplateShelf], tuple[TemplateShelf, StoredTemplate]]
 
@@ -52,20 +53,30 @@ class StoredTemplates:
     def __init__(
         self,
         store: Store,
-        ref: Ref,
-        shelf: Loaded[TemplateShelf],
         regex: RegexEngine,
         variables: Variables,
         draws: RequestDraws,
     ) -> None:
         self._store = store
-        self._ref = ref
-        self._loaded = shelf
+        self._owner: Owner | None = None
+        self._loaded = Loaded(TemplateShelf())
         self._regex = regex
         self._variables = variables
         self._draws = draws
         self._engine = QuickJsTemplateEngine()
         self._lock = trio.Lock()
+
+    async def read(self) -> None:
+        """Take what is stored: at the start, and again after a crash.
+
+        Raises:
+            StoreError: it can't be read now, but could before.
+        """
+        self._loaded = await load(_stored(self._store), again=self._owner is not None and self.problem is None)
+
+    def open(self, owner: Owner) -> None:
+        """Take changes from now on."""
+        self._owner = owner
 
     @property
     def problem(self) -> StoreError | None:
@@ -143,7 +154,7 @@ class StoredTemplates:
             kept = given if known is None else attrs.evolve(given, revision=known.revision + 1)
             return attrs.evolve(shelf, templates={**shelf.templates, kept.id: kept}), kept
 
-        return await ask(self._ref, self._edit, put)
+        return await self._change_by(self._edit, put)
 
     async def edit(self, change: Edit) -> StoredTemplate:
         """Change the shelf by one of its operations (``update``, ``copy``, ``set_mode``).
@@ -151,7 +162,7 @@ class StoredTemplates:
         Raises:
             TemplateError: the content can't be used.
         """
-        return await ask(self._ref, self._edit, change)
+        return await self._change_by(self._edit, change)
 
     async def remove(self, template_id: str) -> None:
         """Forget a template.
@@ -167,7 +178,11 @@ class StoredTemplates:
                 kept = {name: item for name, item in self._shelf.templates.items() if name != template_id}
                 await self._save(attrs.evolve(self._shelf, templates=kept))
 
-        await ask(self._ref, remove)
+        await self._change_by(remove)
+
+    async def _change_by(self, work: Callable[..., Awaitable[T]], *arguments: object) -> T:
+        assert self._owner is not None, "the templates are open"
+        return await self._owner.ask(work, *arguments)
 
     async def _edit(self, change: Edit) -> StoredTemplate:
         async with self._lock:
@@ -218,12 +233,13 @@ def _read(value: Json) -> TemplateShelf:
 
 @asynccontextmanager
 async def open_stored_templates(
-    store: Store, regex: RegexEngine, variables: Variables, draws: RequestDraws
+    store: Store, regex: RegexEngine, variables: Variables, draws: RequestDraws, log: LogSink = silent
 ) -> AsyncIterator[StoredTemplates]:
     """The stored templates over an open store, for the length of a block.
 
     What is stored and isn't valid stops nothing but whoever needs a template; nothing of it is replaced.
     """
-    shelf = await load(_stored(store))
-    async with open_actor(OwnerActor("templates")) as ref:
-        yield StoredTemplates(store, ref, shelf, regex, variables, draws)
+    templates = StoredTemplates(store, regex, variables, draws)
+    async with open_owner("templates", store, templates.read, log) as owner:
+        templates.open(owner)
+        yield templates

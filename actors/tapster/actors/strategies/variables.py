@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar, final
 import attrs
 import trio
 
+from tapster.actors.owners import Owner, open_owner
 from tapster.actors.store import DocumentKey, PutDocument, SessionKey, Store
 from tapster.engine.ecma import Json, sha256_json
 from tapster.engine.errors import RequestError, StoreError, TapsterError
@@ -29,9 +30,7 @@ from tapster.engine.mvu import (
 )
 from tapster.engine.mvu.shelf import Mode, Operation
 from tapster.engine.profile import ProfileCharacter
-from tapster.runtime import Ref, Threads, open_actor
-
-from .owner import OwnerActor, ask
+from tapster.runtime import LogSink, Threads, silent
 
 VARIABLES: Final = "variables"
 PARSERS: Final = 1
@@ -73,13 +72,24 @@ class Variables:
         StoreError: it didn't become durable; nothing of it is in force.
     """
 
-    def __init__(self, store: Store, ref: Ref) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._ref = ref
+        self._owner: Owner | None = None
         self._threads = Threads("variables", PARSERS)
         self._shelves: dict[SessionKey, _Shelf] = {}
         self._declared: dict[str, VariableHistory | None] = {}
         self._locks: dict[SessionKey, trio.Lock] = {}
+
+    async def read(self) -> None:
+        """Take what is stored for the sessions that are known: after a crash."""
+        for key, shelf in list(self._shelves.items()):
+            stored = await self._store.document(_document(key))
+            anew = _Shelf() if stored is None else _read(key, stored.value)
+            self._shelves[key] = attrs.evolve(anew, active=shelf.active)
+
+    def open(self, owner: Owner) -> None:
+        """Take changes from now on."""
+        self._owner = owner
 
     # Reading ------------------------------------------------------------------------------------------------------
 
@@ -197,7 +207,8 @@ class Variables:
             async with lock:
                 return await work(*arguments)
 
-        return await ask(self._ref, locked)
+        assert self._owner is not None, "the variables are open"
+        return await self._owner.ask(locked)
 
     async def _inherit(self, parent: SessionKey, child: SessionKey, cut: int, replies: Sequence[Reply]) -> None:
         if (await self._shelf(child)).instances:
@@ -352,7 +363,9 @@ def _read_resource(value: Json) -> VariableResource:
 
 
 @asynccontextmanager
-async def open_variables(store: Store) -> AsyncIterator[Variables]:
+async def open_variables(store: Store, log: LogSink = silent) -> AsyncIterator[Variables]:
     """The variables over an open store, for the length of a block."""
-    async with open_actor(OwnerActor("variables")) as ref:
-        yield Variables(store, ref)
+    variables = Variables(store)
+    async with open_owner("variables", store, variables.read, log) as owner:
+        variables.open(owner)
+        yield variables

@@ -35,6 +35,7 @@ from tapster.runtime import (
     Supervisor,
     declared_leaf,
     open_supervisor,
+    silent,
 )
 
 from .actor import AgentActor, Birth
@@ -52,11 +53,6 @@ SUBAGENT: Final = "subagent"
 MAX_LIVE: Final = 2048
 EVICTED_SHARE: Final = 16
 """A full house puts one in so many to sleep at once, so that looking for them is paid for once in a while."""
-
-
-def silent(level: str, event: str, **fields: object) -> None:
-    """A log sink that keeps nothing."""
-    del level, event, fields
 
 
 @asynccontextmanager

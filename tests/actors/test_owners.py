@@ -1,0 +1,201 @@
+"""Crashes of what all sessions share: a bug costs the change that met it, and what is in memory is what is stored."""
+
+import threading
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import attrs
+import pytest
+import trio
+import trio.testing
+
+from tapster.actors.owners import READS, RESTART, Owner, StateInDoubt, open_owner
+from tapster.actors.store import ReadFailed, StoreConfig, WriteUnknown, open_store
+from tapster.actors.store.interface import Keyed, Outcome
+from tapster.actors.tapster import Tapster, TapsterConfig, open_tapster
+from tapster.api.cli.main import only_failure
+from tapster.runtime import ActorGone, RestartLimit, silent
+from tests.simulation.faults import Disk, Mount
+from tests.support.cancel import task_count
+from tests.support.hosts import TrioClock
+from tests.support.waiting import until
+
+
+@attrs.define(eq=False)
+class GatedMount(Mount):
+    """A disk with bugs, whose commits wait for a gate."""
+
+    gate: threading.Event = attrs.field(factory=threading.Event)
+    waiting: int = 0
+
+    def commit(self, batch: Sequence[Keyed], now: int) -> list[Outcome]:
+        self.waiting += 1
+        self.gate.wait(10)
+        self.waiting -= 1
+        return Mount.commit(self, batch, now)
+
+
+@attrs.frozen
+class Machine:
+    tapster: Tapster
+    mount: GatedMount
+    lines: list[tuple[str, str]]
+
+    def crashes(self, name: str) -> int:
+        """How often an actor crashed."""
+        return self.lines.count(("actor.crashed", name))
+
+    def owner(self, name: str) -> Owner:
+        workshop = self.tapster.workshop
+        owner = {
+            "library": self.tapster.library.presets._core._owner,
+            "strategies": workshop.strategies._owner,
+            "variables": workshop.variables._owner,
+            "templates": workshop.templates._owner,
+        }[name]
+        assert owner is not None
+        return owner
+
+    async def crash(self, name: str) -> None:
+        """Send an owner what it doesn't understand, and wait until it runs again."""
+        child = self.owner(name).child
+        (await child.ref()).tell("a message that nobody understands")
+        await child.state.wait_transition()
+        await child.state.wait_value(lambda state: state in ("running", "ended"))
+
+
+@asynccontextmanager
+async def open_machine(folder: Path) -> AsyncIterator[Machine]:
+    mount, lines = GatedMount(Disk()), list[tuple[str, str]]()
+
+    def log(level: str, event: str, **fields: object) -> None:
+        lines.append((event, str(fields.get("actor", fields.get("owner", "")))))
+
+    mount.gate.set()
+    config = TapsterConfig(StoreConfig(folder, "memory"))
+    async with open_tapster(config, clock=TrioClock(), log=log, engine=lambda: mount) as tapster:
+        yield Machine(tapster, mount, lines)
+
+
+OWNERS = ("library", "strategies", "variables", "templates")
+
+
+@pytest.mark.parametrize("name", OWNERS)
+async def test_an_owner_that_crashes_starts_again(tmp_path: Path, name: str) -> None:
+    async with open_machine(tmp_path) as machine:
+        made = await machine.tapster.library.presets.create("kept")
+        for _ in range(RESTART.intensity):
+            await machine.crash(name)
+        assert machine.crashes(name) == RESTART.intensity
+        assert (await machine.tapster.library.presets.get(made["id"]))["name"] == "kept"
+        assert (await machine.tapster.library.presets.create("more"))["name"] == "more"
+        assert machine.owner(name).child.restarts == RESTART.intensity
+
+
+async def test_crashing_too_often_ends_the_process_with_a_line(tmp_path: Path) -> None:
+    tasks = task_count()
+    with pytest.RaisesGroup(RestartLimit, flatten_subgroups=True) as caught:
+        async with open_machine(tmp_path) as machine:
+            for _ in range(RESTART.intensity + 1):
+                await machine.crash("library")
+            await trio.sleep_forever()
+    assert isinstance(only_failure(caught.value), RestartLimit)
+    assert task_count() == tasks
+
+
+async def test_a_file_that_meets_a_bug_costs_its_own_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    card = b'{"spec":"chara_card_v2","spec_version":"2.0","data":{"name":"Iris"}}'
+    async with open_machine(tmp_path) as machine:
+
+        async def compute(*arguments: object) -> None:
+            await trio.lowlevel.checkpoint()
+            raise MemoryError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(machine.tapster.library.presets._core, "compute", compute)
+            with pytest.raises(ActorGone):
+                await machine.tapster.library.characters.import_file(card)
+        imported = await machine.tapster.library.characters.import_file(card)
+        assert imported["character"]["name"] == "Iris"
+        assert machine.crashes("library") == 1
+
+
+@pytest.mark.parametrize("is_durable", [True, False])
+async def test_a_bug_in_a_commit_is_said_and_owners_learn_what_is_stored(tmp_path: Path, is_durable: bool) -> None:
+    async with open_machine(tmp_path) as machine:
+        presets = machine.tapster.library.presets
+        await presets.create("first")
+        machine.mount.disk.breaking_commits = [is_durable]
+        with pytest.raises(WriteUnknown):
+            await presets.create("second")
+        await until(lambda: all(machine.crashes(name) == 1 for name in ("store", *OWNERS)))
+        await presets.create("third")
+        names = {head.name for head in presets._core.heads("preset")}
+        assert names == ({"first", "second", "third"} if is_durable else {"first", "third"})
+        assert machine.tapster.store.statistics().writes >= 2
+
+
+async def test_a_change_whose_asker_left_is_learned_of_too(tmp_path: Path) -> None:
+    async with open_machine(tmp_path) as machine:
+        presets = machine.tapster.library.presets
+        machine.mount.disk.breaking_commits = [True]
+        machine.mount.gate.clear()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(presets.create, "unheard")
+            await until(lambda: machine.mount.waiting > 0)
+            nursery.cancel_scope.cancel()
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            machine.mount.gate.set()
+        await until(lambda: machine.crashes("library") == 1)
+        await machine.owner("library").child.state.wait_value(lambda state: state == "running")
+        assert [head.name for head in presets._core.heads("preset")] == ["unheard"]
+
+
+async def test_what_cannot_be_read_after_a_crash_is_tried_again(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    reads, failing, lines = 0, 0, list[str]()
+
+    async def read() -> None:
+        nonlocal reads, failing
+        await trio.lowlevel.checkpoint()
+        if failing:
+            failing -= 1
+            raise ReadFailed("not now")
+        reads += 1
+
+    def log(level: str, event: str, **fields: object) -> None:
+        lines.append(event)
+
+    async def add(one: int, two: int) -> int:
+        await trio.lowlevel.checkpoint()
+        return one + two
+
+    async with (
+        open_store(StoreConfig(tmp_path, "memory"), clock=TrioClock()) as store,
+        open_owner("sums", store, read, log) as owner,
+    ):
+        assert (reads, await owner.ask(add, 1, 2)) == (1, 3)
+        failing = READS - 1
+        (await owner.child.ref()).tell("a message that nobody understands")
+        assert await owner.ask(add, 3, 4) == 7
+        assert reads == 2
+        assert lines == ["actor.crashed", *["owner.unread"] * (READS - 1)]
+        failing = READS
+        (await owner.child.ref()).tell("a message that nobody understands")
+        assert await owner.ask(add, 5, 6) == 11
+        assert lines.count("actor.crashed") == 3
+
+
+async def test_nobody_is_told_of_a_doubt_that_is_none(tmp_path: Path) -> None:
+    async def read() -> None:
+        await trio.lowlevel.checkpoint()
+
+    async with (
+        open_store(StoreConfig(tmp_path, "memory"), clock=TrioClock()) as store,
+        open_owner("sums", store, read, silent) as owner,
+    ):
+        await trio.testing.wait_all_tasks_blocked()
+        assert owner.child.restarts == 0
+    assert StateInDoubt("sums").code == "STATE_IN_DOUBT"
