@@ -19,6 +19,7 @@ from tapster.runtime import ActorGone, RestartLimit, silent
 from tests.simulation.faults import Disk, Mount
 from tests.support.cancel import task_count
 from tests.support.hosts import TrioClock
+from tests.support.owners import owner_of
 from tests.support.waiting import until
 
 
@@ -47,15 +48,7 @@ class Machine:
         return self.lines.count(("actor.crashed", name))
 
     def owner(self, name: str) -> Owner:
-        workshop = self.tapster.workshop
-        owner = {
-            "library": self.tapster.library.presets._core._owner,
-            "strategies": workshop.strategies._owner,
-            "variables": workshop.variables._owner,
-            "templates": workshop.templates._owner,
-        }[name]
-        assert owner is not None
-        return owner
+        return owner_of(self.tapster, name)
 
     async def crash(self, name: str) -> None:
         """Send an owner what it doesn't understand, and wait until it runs again."""

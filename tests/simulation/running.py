@@ -8,6 +8,8 @@ import trio
 import trio._core._run as scheduler
 import trio.testing
 
+from tapster.runtime import first_cause
+
 from .program import Program, draw_program
 from .world import World
 
@@ -27,8 +29,7 @@ class Failure:
 
 def describe(error: BaseException) -> str:
     """The first cause inside groups, in one line."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
+    error = first_cause(error)
     return f"{type(error).__name__}: {error}".splitlines()[0][:300]
 
 

@@ -29,6 +29,7 @@ from tapster.actors.tapster import Tapster, TapsterConfig, open_tapster
 from tapster.engine.errors import SourceError, TapsterError
 from tapster.runtime import Phase, RestartLimit, RuntimeFault, declared_leaf, simulated_threads
 from tests.support.cancel import task_count
+from tests.support.owners import owner_of
 
 from .faults import Disk, DrawnIds, Mount, SimulatedClock
 from .model import ANYTHING, Model, Register, must, stored_logs
@@ -334,15 +335,9 @@ class Client:
 
     async def crash_owner(self, command: CrashOwner) -> None:
         await trio.lowlevel.checkpoint()
-        workshop = self.tapster.workshop
-        owner = {
-            "library": self.tapster.library.presets._core._owner,
-            "strategies": workshop.strategies._owner,
-            "variables": workshop.variables._owner,
-            "templates": workshop.templates._owner,
-        }[command.name]
-        if owner is not None and owner.child.current is not None:
-            owner.child.current.tell("a message that nobody understands")
+        current = owner_of(self.tapster, command.name).child.current
+        if current is not None:
+            current.tell("a message that nobody understands")
 
     async def break_commits(self, command: BreakCommits) -> None:
         await trio.lowlevel.checkpoint()

@@ -11,10 +11,11 @@ import queue
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final, TextIO, final
 
 import structlog
+
+from tapster.runtime import described
 
 WAITING_LINES: Final = 1_000
 CLOSING_S: Final = 1.0
@@ -127,12 +128,7 @@ class _LibraryLines(logging.Handler):
         fields: dict[str, object] = {"logger": record.name, "template": str(record.msg)}
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
-            place = error.__traceback__
-            while place is not None and place.tb_next is not None:
-                place = place.tb_next
-            fields["error"] = type(error).__name__
-            if place is not None:
-                fields["at"] = f"{Path(place.tb_frame.f_code.co_filename).name}:{place.tb_lineno}"
+            fields.update(described(error))
         log_sink("error" if record.levelno >= logging.ERROR else "warning", "library.said", **fields)
 
 

@@ -5,6 +5,8 @@ from .actor import ActorStatistics as ActorStatistics
 from .actor import Ref as Ref
 from .actor import declared_leaf as declared_leaf
 from .actor import open_actor as open_actor
+from .causes import described as described
+from .causes import first_cause as first_cause
 from .cleanup import bounded_shield as bounded_shield
 from .cleanup import unbounded_shield as unbounded_shield
 from .errors import ActorGone as ActorGone

@@ -13,6 +13,7 @@ import trio
 
 from ._chain import ASKERS
 from .actor import Actor, Ref, open_actor
+from .causes import described
 from .cleanup import unbounded_shield
 from .errors import ActorGone, Draining, Quarantined, RestartLimit
 from .ports import LogSink
@@ -228,7 +229,7 @@ class Supervisor:
         while child._crashes[0] < now - child.restart.period_s:
             child._crashes.popleft()
         crashes = len(child._crashes)
-        self._log("error", "actor.crashed", actor=child.name, error=type(error).__name__, crashes=crashes)
+        self._log("error", "actor.crashed", actor=child.name, **described(error), crashes=crashes)
         if crashes <= child.restart.intensity:
             child.restarts += 1
             child.state.set("restarting")

@@ -18,7 +18,7 @@ from tapster.engine.contract import CONTRACT_ROOT, RequestFacts, SecurityOptions
 from tapster.engine.contract.security import OriginForbidden
 from tapster.engine.errors import RequestError, TapsterError
 from tapster.engine.trace import decode_segment
-from tapster.runtime import Draining, RuntimeFault
+from tapster.runtime import Draining, RuntimeFault, described
 
 from .history_policy import answer_policy
 from .presets import PresetCall, answer_presets
@@ -75,7 +75,7 @@ class AssemblerRoot:
             return error_answer("v2", error)
         except Exception as error:  # noqa: BLE001 - the border: whatever happened, a client gets an answer
             # The message may hold a person's text, so only the class goes to the log.
-            log.error("request failed", family="assembler", error=type(error).__name__)
+            log.error("request failed", family="assembler", **described(error))
             return error_answer("v2", TapsterError(UNEXPECTED_TEXT, status=500))
 
     async def _admitted(self, request: Request, facts: RequestFacts, path: str) -> Answer:

@@ -22,7 +22,7 @@ from tapster.engine.contract import (
 )
 from tapster.engine.contract.security import OriginForbidden
 from tapster.engine.errors import RequestError, TapsterError
-from tapster.runtime import Draining, RuntimeFault
+from tapster.runtime import Draining, RuntimeFault, described
 
 from . import characters, presets, settings, templates, traces, users, world_books
 from .routing import Call, Route, Router, family_of
@@ -66,7 +66,7 @@ class ContractRoot:
             return error_answer(family, error)
         except Exception as error:  # noqa: BLE001 - the border: whatever happened, a client gets an answer
             # The message may hold a person's text, so only the class and the place go to the log.
-            log.error("request failed", family=family, error=type(error).__name__)
+            log.error("request failed", family=family, **described(error))
             return error_answer(family, TapsterError(UNEXPECTED_TEXT, status=500))
 
     async def _admitted(self, request: Request, facts: RequestFacts, path: str, family: Family) -> Answer | Attachment:

@@ -17,7 +17,7 @@ from tapster.api.ports import Tapster
 from tapster.engine.contract import CONTRACT_ROOT
 from tapster.engine.ecma import Json
 from tapster.engine.errors import TapsterError
-from tapster.runtime import Draining, RuntimeFault
+from tapster.runtime import Draining, RuntimeFault, described
 
 from . import imports, runtime, sessions, store, strategies
 from .admission import OWN_ROOT, OwnOptions, admit
@@ -73,7 +73,7 @@ class OwnRoot:
             reply = error_answer("own", error)
         except Exception as error:  # noqa: BLE001 - the border: whatever happened, a client gets an answer
             # The message may hold a person's text, so only the class goes to the log.
-            log.error("request failed", family="own", error=type(error).__name__)
+            log.error("request failed", family="own", **described(error))
             reply = error_answer("own", TapsterError(UNEXPECTED_TEXT, code="INTERNAL_ERROR", status=500))
         return await self._responder.response(reply) if isinstance(reply, Answer) else reply
 
