@@ -11,11 +11,14 @@ import trio
 import trio.testing
 
 from tapster.actors.owners import READS, RESTART, Owner, StateInDoubt, open_owner
-from tapster.actors.store import ReadFailed, StoreConfig, WriteUnknown, open_store
+from tapster.actors.session.embedded import embedded_key
+from tapster.actors.store import Document, DocumentKey, ReadFailed, SessionKey, StoreConfig, WriteUnknown, open_store
 from tapster.actors.store.interface import Keyed, Outcome
+from tapster.actors.strategies.variables import open_variables
 from tapster.actors.tapster import Tapster, TapsterConfig, open_tapster
 from tapster.api.cli.main import only_failure
-from tapster.runtime import ActorGone, RestartLimit, silent
+from tapster.engine.profile import ProfileCharacter
+from tapster.runtime import ActorGone, Child, RestartLimit, silent
 from tests.simulation.faults import Disk, Mount
 from tests.support.cancel import task_count
 from tests.support.hosts import TrioClock
@@ -71,6 +74,7 @@ async def open_machine(folder: Path) -> AsyncIterator[Machine]:
         yield Machine(tapster, mount, lines)
 
 
+CARD = ProfileCharacter("card", "Iris", {"name": "Iris"}, revision="1")
 OWNERS = ("library", "strategies", "variables", "templates")
 
 
@@ -143,6 +147,61 @@ async def test_a_change_whose_asker_left_is_learned_of_too(tmp_path: Path) -> No
         await until(lambda: machine.crashes("library") == 1)
         await machine.owner("library").child.state.wait_value(lambda state: state == "running")
         assert [head.name for head in presets._core.heads("preset")] == ["unheard"]
+
+
+async def test_a_session_learns_which_rules_were_stored(tmp_path: Path) -> None:
+    async with open_machine(tmp_path) as machine:
+        await machine.tapster.create_session("s")
+        assert not (await machine.tapster.roleplay("s")).stored.active
+        machine.mount.disk.breaking_commits = [True]
+        with pytest.raises(WriteUnknown):
+            await machine.tapster.roleplay("s", True)
+        await until(lambda: machine.crashes("library") == 1)
+        assert (await machine.tapster.roleplay("s")).stored.active
+        actor = machine.tapster.sessions.find(embedded_key("s"))
+        assert actor is not None
+        assert actor.is_rp
+
+
+async def test_every_incarnation_uses_the_same_threads(tmp_path: Path) -> None:
+    async with open_machine(tmp_path) as machine:
+        before = [pool.name for pool in machine.tapster.roster.pools]
+        for number in (1, 2):
+            machine.mount.disk.breaking_commits = [False]
+            with pytest.raises(WriteUnknown):
+                await machine.tapster.library.presets.create("lost")
+            await until(lambda number=number: machine.crashes("library") == number)  # type: ignore[misc]
+        scripts = machine.tapster.workshop.scripts
+        assert isinstance(scripts.ref, Child)
+        (await scripts.ref.ref()).tell("a message that nobody understands")
+        assert await scripts.find_all("b", "", "ab")
+        assert [pool.name for pool in machine.tapster.roster.pools] == before
+        assert len(set(before)) == len(before)
+
+
+async def test_what_sessions_do_while_variables_are_read_stays(tmp_path: Path) -> None:
+    kept, gone = SessionKey("embedded", "kept"), SessionKey("embedded", "gone")
+    async with (
+        open_store(StoreConfig(tmp_path, "memory"), clock=TrioClock()) as store,
+        open_variables(store) as variables,
+    ):
+        for key in (kept, gone):
+            await variables.look(key, None)
+        reading = store.document
+
+        async def read_slowly(key: DocumentKey) -> Document | None:
+            variables.forget(gone)
+            await variables.look(kept, CARD)
+            return await reading(key)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(
+                type(store), "document", lambda _, key: read_slowly(key) if key.name == "kept" else reading(key)
+            )
+            await variables.read()
+        assert variables.active(kept) is None
+        assert list(variables._shelves) == [kept]
+        assert variables._shelves[kept].active == CARD.id
 
 
 async def test_what_cannot_be_read_after_a_crash_is_tried_again(

@@ -23,6 +23,12 @@ def test_a_reader_that_has_gone_ends_a_command_quietly(cli: Cli, command: tuple[
     assert (done.returncode, done.stderr) == (1, "")
 
 
+def test_a_standard_input_that_cannot_be_read_is_named(cli: Cli) -> None:
+    done = cli.process("strategy", "save", "-", wrapper=("sh", "-c", 'exec "$@" 0>/dev/null', "sh"))
+    assert (done.returncode, done.stderr.partition(":")[0]) == (1, "Error")
+    assert "standard input can't be read" in done.stderr
+
+
 def test_a_command_without_standard_streams_works(cli: Cli) -> None:
     shell = ("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh")
     assert cli.process("import", PRESET, wrapper=shell).returncode == 0

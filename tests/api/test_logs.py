@@ -55,6 +55,21 @@ def test_a_reader_that_stops_holds_up_nobody_and_hears_how_much_it_missed(pipe: 
     assert lost > 0
 
 
+def test_a_pipe_that_does_not_block_is_waited_for(pipe: tuple[int, int]) -> None:
+    reading, writing = pipe
+    os.set_blocking(writing, False)
+    writer = LineWriter(writing)
+    read: list[dict[str, Any]] = []
+    reader = threading.Thread(target=lambda: read.extend(lines_of(reading)))
+    reader.start()
+    for number in range(900):
+        writer.msg(json.dumps({"n": number, "pad": "x" * 400}))
+    writer.close(10)
+    os.close(writing)
+    reader.join(10)
+    assert [line["n"] for line in read] == list(range(900))
+
+
 def test_a_reader_that_has_gone_and_a_full_disk_lose_lines_only(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
     os.close(reading)

@@ -1,7 +1,9 @@
 """The file that says where a server listens."""
 
 import errno
+import json
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,10 @@ def test_a_server_of_another_user_is_found(tmp_path: Path, monkeypatch: pytest.M
     def kill(process: int, signal: int) -> None:
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
-    (tmp_path / "server.json").write_text('{"url": "http://127.0.0.1:1", "pid": 1}', encoding="utf-8")
     monkeypatch.setattr(os, "kill", kill)
-    assert find_server(tmp_path) == "http://127.0.0.1:1"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        (tmp_path / "server.json").write_text(json.dumps({"url": url, "pid": 1}), encoding="utf-8")
+        assert find_server(tmp_path) == url
+    # Its number may belong to somebody else by now.
+    assert find_server(tmp_path) is None

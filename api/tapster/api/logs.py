@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import queue
+import select
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,10 +62,14 @@ class LineWriter:
 
     def _write_all(self) -> None:
         while (line := self._waiting.get()) is not None:
-            lost = self._take_lost()
-            told = [json.dumps({"event": "logs.lost", "level": "warning", "lines": lost})] if lost else []
-            if not self._write([*told, line]):
-                self._lose(lost + 1)
+            self._write_with_losses([line])
+        self._write_with_losses([])
+
+    def _write_with_losses(self, lines: list[str]) -> None:
+        lost = self._take_lost()
+        told = [json.dumps({"event": "logs.lost", "level": "warning", "lines": lost})] if lost else []
+        if not self._write([*told, *lines]):
+            self._lose(lost + len(lines))
 
     def _take_lost(self) -> int:
         with self._lock:
@@ -83,7 +88,12 @@ class LineWriter:
         rest = text.encode("utf-8", "backslashreplace")
         try:
             while rest:
-                written = os.write(self._descriptor, rest)
+                try:
+                    written = os.write(self._descriptor, rest)
+                except BlockingIOError:
+                    # Whoever shares the pipe may have made it so; waiting is what this thread is for.
+                    select.select([], [self._descriptor], [])
+                    continue
                 self._is_cut_off = rest[written - 1 : written] != b"\n"
                 rest = rest[written:]
         except OSError:

@@ -2,10 +2,12 @@
 
 import json
 import os
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import trio
 
@@ -13,6 +15,7 @@ from tapster.runtime import LogSink
 
 NAME: Final = "server.json"
 RETRY_S: Final = 5.0
+ANSWER_S: Final = 1.0
 
 
 @asynccontextmanager
@@ -54,9 +57,21 @@ def find_server(data_dir: Path) -> str | None:
     """The address of the server that has the folder open, None when none runs."""
     try:
         said = json.loads((data_dir / NAME).read_text(encoding="utf-8"))
-        with suppress(PermissionError):
-            # Not allowed to signal it: it is another user's, and it runs.
+        url = str(said["url"])
+        try:
             os.kill(int(said["pid"]), 0)
+        except PermissionError:
+            # Another user's server, or something else that has its number since it was killed.
+            return url if _answers(url) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return str(said["url"])
+    return url
+
+
+def _answers(url: str) -> bool:
+    place = urlsplit(url)
+    try:
+        socket.create_connection((place.hostname, place.port or 80), ANSWER_S).close()
+    except OSError:
+        return False
+    return True

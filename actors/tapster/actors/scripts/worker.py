@@ -114,11 +114,12 @@ class ScriptWorker(Actor):
     def __init__(
         self,
         *,
-        threads: int = SCRIPT_THREADS,
+        threads: int | Threads = SCRIPT_THREADS,
         regex_budget_ms: float = limits.REGEX_BUDGET_MS,
         template_budget_ms: float = limits.TEMPLATE_BUDGET_MS,
     ) -> None:
-        self._threads = Threads("scripts", threads)
+        # A pool that is given serves all incarnations.
+        self._threads = threads if isinstance(threads, Threads) else Threads("scripts", threads)
         self._regex = open_regex_engine(budget_ms=regex_budget_ms)
         self._templates = QuickJsTemplateEngine(budget_ms=template_budget_ms)
         self._over_budget = 0

@@ -5,7 +5,8 @@ Source: design §4 rules 3-8.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, final
 
 import attrs
@@ -368,11 +369,22 @@ class SessionActor(Actor):
         async with self._switching_rp:
             if wanted is None:
                 return RpAnswer("noop", self._roleplay.stored, self._roleplay.pending)
-            return await self._roleplay.request(wanted, self._followed)
+            with self._rebuilt_in_doubt():
+                return await self._roleplay.request(wanted, self._followed)
 
     async def _commit_queued_rp(self) -> RpAnswer:
         async with self._switching_rp:
-            return await self._roleplay.commit_queued(self._followed)
+            with self._rebuilt_in_doubt():
+                return await self._roleplay.commit_queued(self._followed)
+
+    @contextmanager
+    def _rebuilt_in_doubt(self) -> Iterator[None]:
+        """End when it isn't known what was stored: the next message builds the session from what is."""
+        try:
+            yield
+        finally:
+            if self._roleplay.is_in_doubt:
+                self.finish()
 
     async def _answer_applied(self) -> Applied:
         await self._catch_up()

@@ -7,6 +7,7 @@ from typing import final
 
 import attrs
 
+from tapster.actors.store import CommitFailed
 from tapster.actors.store.values import SessionKey
 from tapster.engine.policy import (
     RequestResult,
@@ -46,6 +47,8 @@ class Roleplay:
         self._ancestors: tuple[RpState, ...] = ()
         self.stored = RpState()
         self.pending: RpIntent | None = None
+        self.is_in_doubt = False
+        """Whether a change may have been stored without an answer: then only what is stored tells."""
 
     @property
     def holds(self) -> bool:
@@ -92,6 +95,11 @@ class Roleplay:
 
     async def _commit(self, wanted: RpIntent, sandbox: SandboxMode) -> SandboxMode | None:
         commit = commit_rp(self.stored, wanted, sandbox)
-        await self._library.save_rp(self._key, commit.state)
-        self.stored = commit.state
+        self.is_in_doubt = True
+        try:
+            await self._library.save_rp(self._key, commit.state)
+            self.stored, self.is_in_doubt = commit.state, False
+        except CommitFailed:
+            self.is_in_doubt = False
+            raise
         return commit.sandbox

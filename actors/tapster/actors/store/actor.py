@@ -74,6 +74,15 @@ class StoreStatistics:
 
 
 @final
+@attrs.frozen
+class StorePools:
+    """The threads of all incarnations: one that commits, one beside it."""
+
+    commits: Threads = attrs.field(factory=lambda: Threads("store.commit", 1))
+    checkpoints: Threads = attrs.field(factory=lambda: Threads("store.checkpoint", 1))
+
+
+@final
 class StoreActor(Actor):
     """Owns the engine's writing side."""
 
@@ -82,7 +91,9 @@ class StoreActor(Actor):
     declared: ClassVar[tuple[type[Exception], ...]] = (TapsterError,)
     close_grace_s = COMMIT_GRACE_S
 
-    def __init__(self, engine: Engine, clock: Clock, log: LogSink, counted: StoreStatistics | None = None) -> None:
+    def __init__(
+        self, engine: Engine, pools: StorePools, clock: Clock, log: LogSink, counted: StoreStatistics | None = None
+    ) -> None:
         """Take over an engine.
 
         Args:
@@ -91,8 +102,8 @@ class StoreActor(Actor):
         self._engine = engine
         self._clock = clock
         self._log = log
-        self._threads = Threads("store.commit", 1)
-        self._beside = Threads("store.checkpoint", 1)
+        self._threads = pools.commits
+        self._beside = pools.checkpoints
         self._is_catching_up = False
         self._is_rest_due = False
         self._queue: deque[Request] = deque()

@@ -11,7 +11,7 @@ import attrs
 from tapster.engine.policy import SelectionLimits
 from tapster.runtime import ActorGone, Clock, LogSink, Restart, Threads, bounded_shield, open_supervisor, silent
 
-from .actor import COMMIT_GRACE_S, StoreActor
+from .actor import COMMIT_GRACE_S, StoreActor, StorePools
 from .files import FilesEngine
 from .folders import usable_folder
 from .handle import Store
@@ -100,11 +100,11 @@ async def open_store(
     threads = Threads("store.open", 1)
     opened = await threads.run(engine or (lambda: open_engine(config)))
     try:
-        lives = deque[StoreActor](maxlen=1)
+        lives, pools = deque[StoreActor](maxlen=1), StorePools()
 
         def live() -> StoreActor:
             counted = lives[-1].reading() if lives else None
-            lives.append(StoreActor(opened, clock, log or silent, counted))
+            lives.append(StoreActor(opened, pools, clock, log or silent, counted))
             return lives[-1]
 
         async with open_supervisor(log or silent) as supervisor:

@@ -8,7 +8,7 @@ from typing import Final, final
 import attrs
 
 from tapster.actors.owners import RESTART
-from tapster.actors.scripts import Scripts, ScriptWorker
+from tapster.actors.scripts import SCRIPT_THREADS, Scripts, ScriptWorker
 from tapster.actors.sources import LoadedPlugin, Sources, load_plugins, open_sources
 from tapster.actors.store import Store
 from tapster.engine.assembly import Capabilities, InvalidAssembly, register_host_sources
@@ -76,7 +76,8 @@ async def open_workshop(
         for problem in (strategies.problem, templates.problem):
             if problem is not None:
                 log("warning", "store.unreadable", code=problem.code, reason=problem.message)
-        scripts = Scripts(await supervisor.start("scripts", ScriptWorker, RESTART))
+        pool = Threads("scripts", SCRIPT_THREADS)
+        scripts = Scripts(await supervisor.start("scripts", lambda: ScriptWorker(threads=pool), RESTART))
         runtime = TavernTemplates(scripts, draws)
         register_host_sources(sources.registry)
         register_tavern_sources(sources.registry, draws, lambda: runtime)

@@ -82,10 +82,15 @@ class Variables:
 
     async def read(self) -> None:
         """Take what is stored for the sessions that are known: after a crash."""
-        for key, shelf in list(self._shelves.items()):
+        for key in list(self._shelves):
             stored = await self._store.document(_document(key))
+            now = self._shelves.get(key)
+            if now is None:
+                # Forgotten meanwhile.
+                continue
             anew = _Shelf() if stored is None else _read(key, stored.value)
-            self._shelves[key] = attrs.evolve(anew, active=shelf.active)
+            begun = {card_id: item for card_id, item in now.instances.items() if item.history is None}
+            self._shelves[key] = attrs.evolve(anew, instances={**begun, **anew.instances}, active=now.active)
 
     def open(self, owner: Owner) -> None:
         """Take changes from now on."""
@@ -109,7 +114,9 @@ class Variables:
         card_id = None if card is None else card.id
         if card is not None and card_id is not None and card_id not in shelf.instances:
             initial = await self._initial(card)
-            if initial is not None:
+            # Another task may have read or changed it meanwhile.
+            shelf = await self._shelf(key)
+            if initial is not None and card_id not in shelf.instances:
                 shelf = shelf.with_instance(card_id, VariableResource(_instance_id(key, card_id, 0)))
         self._shelves[key] = attrs.evolve(shelf, active=card_id)
 

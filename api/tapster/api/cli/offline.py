@@ -186,7 +186,10 @@ def read_bytes(path: Path) -> bytes:
 def _standard_input() -> bytes:
     if sys.stdin is None:
         raise FileUnreadable("standard input is closed")
-    return _bounded(sys.stdin.buffer, "standard input")
+    try:
+        return _bounded(sys.stdin.buffer, "standard input")
+    except OSError as error:
+        raise FileUnreadable(f"standard input can't be read: {error.strerror or error}") from error
 
 
 def _bounded(file: IO[bytes], name: str) -> bytes:
