@@ -135,10 +135,10 @@ def test_changes_in_both_folders_are_one(tmp_path: Path) -> None:
     from tapster.actors.store.files.disk import Disk
 
     class Stopping(Disk):
-        def _apply_one(self, path: Path, change: object) -> None:
+        def _apply_one(self, path: Path, change: object, prepared: Path | None = None) -> None:
             if path.name == "assembly-presets.json":
                 raise OSError(5, "the machine stops here", str(path))
-            Disk._apply_one(self, path, change)  # type: ignore[arg-type]
+            Disk._apply_one(self, path, change, prepared)  # type: ignore[arg-type]
 
     tavern, assembler = tmp_path / "tavern", tmp_path / "dsh-prompt-assembler"
     batch = [

@@ -208,10 +208,10 @@ def test_an_interrupted_change_of_several_files_is_completed(tmp_path: Path) -> 
     from tapster.actors.store.files.disk import Disk
 
     class Stopping(Disk):
-        def _apply_one(self, path: Path, change: object) -> None:
+        def _apply_one(self, path: Path, change: object, prepared: Path | None = None) -> None:
             if path.name == "chat-2.json":
                 raise OSError(5, "the machine stops here", str(path))
-            Disk._apply_one(self, path, change)  # type: ignore[arg-type]
+            Disk._apply_one(self, path, change, prepared)  # type: ignore[arg-type]
 
     engine = FilesEngine(tmp_path, disk=Stopping)
     batch = [Keyed(PutDocument(DocumentKey("chats", f"chat-{number}"), {"n": number}, 1)) for number in range(4)]

@@ -28,15 +28,33 @@ class AtomicWriter:
         Raises:
             OSError: the old content stands, and the temporary is gone.
         """
+        temporary = self.prepare(target, data)
+        try:
+            temporary.replace(target)
+        except BaseException:
+            forget(temporary)
+            raise
+        sync_folder(target.parent)
+
+    def prepare(self, target: Path, data: bytes) -> Path:
+        """A durable temporary file with a target's next content; giving it the target's name needs no room.
+
+        Raises:
+            OSError: the temporary is gone.
+        """
         temporary = target.with_name(f"{target.name}.{self.pid}.{self.token()}.tmp")
         try:
             _write_new(temporary, data)
-            temporary.replace(target)
         except BaseException:
-            with suppress(FileNotFoundError):
-                temporary.unlink()
+            forget(temporary)
             raise
-        sync_folder(target.parent)
+        return temporary
+
+
+def forget(temporary: Path) -> None:
+    """Remove a temporary file that isn't wanted any more, if it can be."""
+    with suppress(OSError):
+        temporary.unlink()
 
 
 def _write_new(path: Path, data: bytes) -> None:

@@ -1,7 +1,8 @@
 """The folder's files as the engine uses them, and the redo journal that makes several changes one."""
 
+import errno
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias, final
 
@@ -9,7 +10,7 @@ import attrs
 
 from tapster.actors.store.codec import pack, unpack
 
-from .atomic import FILE_MODE, AtomicWriter, sync_folder
+from .atomic import FILE_MODE, AtomicWriter, forget, sync_folder
 
 JOURNAL: Final = "tapster/journal.bin"
 Signature: TypeAlias = tuple[int, int, int]
@@ -68,15 +69,41 @@ class Disk:
     def apply(self, changes: Mapping[Path, Change]) -> None:
         """Make all changes or, after a crash and the next start, none or all.
 
+        Everything that needs room is written before the journal decides, so that a full disk refuses all of it.
+
         Raises:
-            OSError: a single change didn't happen; several may be completed by the next ``recover``.
+            OSError: nothing happened; or the disk failed while files got their names, and the next ``recover``
+                completes it.
         """
-        if len(changes) > 1:
+        if len(changes) <= 1:
+            for path, change in changes.items():
+                self._apply_one(path, change)
+            return
+        prepared: dict[Path, Path] = {}
+        try:
+            for path, change in changes.items():
+                self.make_folder(path.parent)
+                if isinstance(change, bytes):
+                    prepared[path] = self.writer.prepare(path, change)
+            self._need_room(change for change in changes.values() if isinstance(change, Appended))
             self._write_journal(changes)
-        for path, change in changes.items():
-            self._apply_one(path, change)
-        if len(changes) > 1:
-            self._remove_journal()
+        except BaseException:
+            for temporary in prepared.values():
+                forget(temporary)
+            forget(self.root / JOURNAL)
+            raise
+        try:
+            for path, change in changes.items():
+                self._apply_one(path, change, prepared.pop(path, None))
+        finally:
+            for temporary in prepared.values():
+                forget(temporary)
+        self._remove_journal()
+
+    def _need_room(self, additions: Iterable[Appended]) -> None:
+        needed = sum(len(change.data) for change in additions)
+        if needed and needed > (found := os.statvfs(self.root)).f_bavail * found.f_frsize:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.root))
 
     def recover(self) -> None:
         """Complete what a crash interrupted."""
@@ -88,9 +115,12 @@ class Disk:
             self._apply_one(self.root / name, change)
         self._remove_journal()
 
-    def _apply_one(self, path: Path, change: Change) -> None:
+    def _apply_one(self, path: Path, change: Change, prepared: Path | None = None) -> None:
         self.make_folder(path.parent)
-        if change is None:
+        if prepared is not None:
+            prepared.replace(path)
+            sync_folder(path.parent)
+        elif change is None:
             path.unlink(missing_ok=True)
             sync_folder(path.parent)
         elif isinstance(change, Appended):
