@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import attrs
@@ -10,6 +10,7 @@ import pytest
 import trio
 import trio.testing
 
+from tapster.actors.hosts.port import SessionExists
 from tapster.actors.owners import READS, RESTART, Owner, StateInDoubt, open_owner
 from tapster.actors.session.embedded import embedded_key
 from tapster.actors.store import Document, DocumentKey, ReadFailed, SessionKey, StoreConfig, WriteUnknown, open_store
@@ -32,11 +33,16 @@ class GatedMount(Mount):
 
     gate: threading.Event = attrs.field(factory=threading.Event)
     waiting: int = 0
+    sound_commits: int = 0
+    """So many come before one of the bugs."""
 
     def commit(self, batch: Sequence[Keyed], now: int) -> list[Outcome]:
         self.waiting += 1
         self.gate.wait(10)
         self.waiting -= 1
+        if self.sound_commits:
+            self.sound_commits -= 1
+            return self.disk.kept.commit(batch, now)
         return Mount.commit(self, batch, now)
 
 
@@ -161,6 +167,22 @@ async def test_a_session_learns_which_rules_were_stored(tmp_path: Path) -> None:
         actor = machine.tapster.sessions.find(embedded_key("s"))
         assert actor is not None
         assert actor.is_rp
+
+
+@pytest.mark.parametrize("broken", range(4))
+async def test_a_session_that_was_begun_without_an_answer_has_its_mode(tmp_path: Path, broken: int) -> None:
+    async with open_machine(tmp_path) as machine:
+        machine.mount.disk.breaking_commits = [True]
+        machine.mount.sound_commits = broken
+        try:
+            await machine.tapster.create_session("s")
+        except WriteUnknown:
+            await until(lambda: machine.crashes("library") == 1)
+        machine.mount.disk.heal()
+        with suppress(SessionExists):
+            await machine.tapster.create_session("s")
+        mode = (await machine.tapster.activation_settings("s")).mode
+        assert mode == machine.tapster.config.session_mode == "sillytavern"
 
 
 async def test_every_incarnation_uses_the_same_threads(tmp_path: Path) -> None:

@@ -217,12 +217,15 @@ class Tapster:
         Raises:
             SessionExists: the id is taken.
             Draining: a shutdown has begun.
-            TapsterError: a part of its start failed; nothing of it is kept.
+            TapsterError: a part of its start failed; no log of it is kept unless it is ``WriteUnknown``.
         """
         self.lifecycle.admit()
-        handle = await self.host.create(session_id)
-        await self.library.activation.change(embedded_key(handle.id), {"mode": mode or self.config.session_mode})
-        return handle
+        session_id = session_id or self.ports.ids.uuid()
+        key = embedded_key(session_id)
+        if await self.store.session_head(key) is None:
+            # First, so that no session is ever there without its mode, whatever becomes of the second write.
+            await self.library.activation.change(key, {"mode": mode or self.config.session_mode})
+        return await self.host.create(session_id)
 
     async def activation_settings(self, session_id: str, patch: Json | None = None) -> ActivationSettings:
         """How a session activates its world books, after a change if a patch is given.
