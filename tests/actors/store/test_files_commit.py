@@ -15,7 +15,7 @@ from tapster.actors.store.writes import AppendEvents, CreateSession, PutDocument
 
 NOW = 1
 KEY = SessionKey("h", "s")
-Room = namedtuple("Room", "f_bavail f_frsize")
+Room = namedtuple("Room", "f_blocks f_bavail f_frsize")
 
 
 def batch(names: str) -> list[Keyed]:
@@ -62,7 +62,7 @@ def test_additions_that_have_no_room_are_refused_before_the_journal(
     engine.commit([Keyed(CreateSession(KEY, {}, NOW))], NOW)
     events = [{"type": "note", "seq": 0, "data": {}}]
     change = [Keyed(AppendEvents(KEY, 0, events, NOW)), *batch("a")]
-    monkeypatch.setattr(os, "statvfs", lambda path: Room(0, 4096))
+    monkeypatch.setattr(os, "statvfs", lambda path: Room(9, 0, 4096))
     with pytest.raises(CommitFailed, match="No space left"):
         engine.commit(change, NOW)
     monkeypatch.undo()

@@ -2,7 +2,8 @@
 
 import errno
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeAlias, final
 
@@ -85,12 +86,13 @@ class Disk:
                 self.make_folder(path.parent)
                 if isinstance(change, bytes):
                     prepared[path] = self.writer.prepare(path, change)
-            self._need_room(change for change in changes.values() if isinstance(change, Appended))
             self._write_journal(changes)
+            self._need_room([change for change in changes.values() if isinstance(change, Appended)])
         except BaseException:
             for temporary in prepared.values():
                 forget(temporary)
-            forget(self.root / JOURNAL)
+            with suppress(OSError):
+                self._remove_journal()
             raise
         try:
             for path, change in changes.items():
@@ -100,9 +102,13 @@ class Disk:
                 forget(temporary)
         self._remove_journal()
 
-    def _need_room(self, additions: Iterable[Appended]) -> None:
-        needed = sum(len(change.data) for change in additions)
-        if needed and needed > (found := os.statvfs(self.root)).f_bavail * found.f_frsize:
+    def _need_room(self, additions: Sequence[Appended]) -> None:
+        if not additions:
+            return
+        found = os.statvfs(self.root)
+        needed = sum(len(change.data) + found.f_frsize for change in additions)
+        # A file system that counts no blocks says nothing about its room.
+        if found.f_blocks and needed > found.f_bavail * found.f_frsize:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.root))
 
     def recover(self) -> None:
