@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import click
 
@@ -38,9 +39,13 @@ def tell(text: str, *, is_error: bool = False) -> None:
     try:
         click.echo(text, err=is_error)
     except OSError:
-        # What waits in the stream would fail again when the process ends.
-        with open(os.devnull, "wb") as nowhere:
-            os.dup2(nowhere.fileno(), stream.fileno())
+        _give_up(stream)
+
+
+def _give_up(stream: TextIO) -> None:
+    # What waits in the stream would fail again when the process ends.
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), stream.fileno())
 
 
 @contextmanager
@@ -50,6 +55,7 @@ def _standard_output() -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
+        _give_up(sys.stdout)
         raise FileUnwritable(f"standard output can't be written: {error.strerror or error}") from error
 
 
