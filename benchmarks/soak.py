@@ -8,15 +8,17 @@ Run: ``python -m benchmarks.soak --minutes 30``. The server is a process of its 
 """
 
 import argparse
+import math
 import os
 import random
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +35,8 @@ TURNS_PER_SESSION: Final = 4
 """Then the client begins another session, so that the history in memory has a steady size."""
 THINK_S: Final = 15.0
 SETTLED_MIN: Final = 10.0
+MEMORY_MIB: Final = 1.0
+"""What the memory may grow in 10 minutes."""
 IDLE_S: Final = 20.0
 ROOT: Final = "/tapster/api/v1"
 
@@ -174,13 +178,32 @@ async def read_server(load: Load, pid: int, started: float) -> Row:
     )
 
 
-def slope(rows: Sequence[Row], value: Any) -> float:
-    """Growth per 10 minutes by least squares over the readings after the settling time."""
+@attrs.frozen
+class Trend:
+    """Growth per 10 minutes, and the standard error of that: how much of it may be chance."""
+
+    growth: float
+    error: float
+
+    @property
+    def is_growth(self) -> bool:
+        """Whether it is more than chance explains in 19 of 20 soaks."""
+        return self.growth > 2 * self.error
+
+    def __str__(self) -> str:
+        return f"{self.growth:+.2f} ± {self.error:.2f}"
+
+
+def trend(rows: Sequence[Row], value: Callable[[Row], float]) -> Trend:
+    """Least squares over the readings after the settling time."""
     kept = [row for row in rows if row.minute >= min(SETTLED_MIN, rows[-1].minute / 3)]
-    mean_x = sum(row.minute for row in kept) / len(kept)
-    mean_y = sum(value(row) for row in kept) / len(kept)
-    spread = sum((row.minute - mean_x) ** 2 for row in kept)
-    return 10 * sum((row.minute - mean_x) * (value(row) - mean_y) for row in kept) / spread if spread else 0.0
+    if len(kept) < 3:
+        return Trend(0.0, math.inf)
+    minutes, values = [row.minute for row in kept], [value(row) for row in kept]
+    slope, intercept = statistics.linear_regression(minutes, values)
+    left = sum((y - intercept - slope * x) ** 2 for x, y in zip(minutes, values, strict=True)) / (len(kept) - 2)
+    spread = (len(kept) - 1) * statistics.variance(minutes)
+    return Trend(10 * slope, 10 * math.sqrt(left / spread))
 
 
 @asynccontextmanager
@@ -272,15 +295,13 @@ async def soak(minutes: float, sessions: int, readers: int, seed: int) -> int:
 
 
 def report(rows: Sequence[Row], counts: Counter[str], code: int) -> int:
-    """Print slopes and counts; 0 when nothing grew."""
-    memory = slope(rows, lambda row: row.rss_mib)
-    tasks = slope(rows, lambda row: row.tasks)
-    fds = slope(rows, lambda row: row.fds)
-    print(f"\nper 10 minutes after settling: memory {memory:+.2f} MiB, tasks {tasks:+.1f}, fds {fds:+.1f}")
+    """Print trends and counts; 0 when nothing grew."""
+    memory, tasks = trend(rows, lambda row: row.rss_mib), trend(rows, lambda row: row.tasks)
+    fds, live = trend(rows, lambda row: row.fds), trend(rows, lambda row: row.live)
+    print(f"\nper 10 minutes after settling: memory {memory} MiB, tasks {tasks} (live sessions {live}), fds {fds}")
     print("counts:", dict(sorted(counts.items())))
     print("exit code of the server:", code)
-    typical = sum(row.tasks for row in rows) / len(rows)
-    return int(memory >= 1.0 or tasks > 0.05 * typical or code != 0)
+    return int(memory.growth >= MEMORY_MIB or tasks.is_growth or fds.is_growth or code != 0)
 
 
 def main() -> None:

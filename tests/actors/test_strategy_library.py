@@ -111,6 +111,7 @@ async def test_refusals_change_nothing(tmp_path: Path) -> None:
 
 async def test_a_catalogue_goes_with_its_plugin_and_applied_copies_stay(tmp_path: Path) -> None:
     counters = Counters()
+    counters.look(S1)
     async with opened(tmp_path, counters=counters) as strategies:
         with strategies.offered("example.plugin", [{**OWN, "id": "example-1"}]):
             assert strategies.get("example-1").plugin_id == "example.plugin"

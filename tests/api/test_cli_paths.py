@@ -1,19 +1,23 @@
 """Every path that a command takes, of every odd kind: a declared error in a line, and nothing else lost."""
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import click
 import pytest
+import trio
 
 from tapster.api.cli.main import group
 from tapster.api.cli.offline import FileUnreadable, read_bytes
 from tests.support.cli import PRESET, WORLD, Cli
 from tests.support.disk_faults import mounted_disk
+from tests.support.serve_process import open_serve_process
 
-KINDS = ("folder", "missing", "below a file", "loop", "long", "device", "endless", "not UTF-8", "empty")
+KINDS = ("folder", "missing", "below a file", "loop", "long", "device", "endless", "not UTF-8", "nameless", "empty")
 
 
 def commands(
@@ -57,6 +61,8 @@ def odd_path(kind: str, place: Path) -> str:
             return "/dev/null"
         case "endless":
             return "/dev/zero"
+        case "nameless":
+            return "."
         case "not UTF-8":
             return os.fsdecode(os.fsencode(place) + b"/\xff\xfe.json")
         case _:
@@ -77,13 +83,22 @@ def arguments(words: tuple[str, ...], name: str, path: str, other: Path) -> list
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_path_of_every_command(cli: Cli, tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("is_forced", [False, True])
+def test_every_path_of_every_command(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, is_forced: bool
+) -> None:
     for number, (words, name) in enumerate(path_parameters()):
+        command = dict(commands())[words]
+        if is_forced and (kind == "device" or not any("--force" in each.opts for each in command.params)):
+            # Nobody's null device is worth a test.
+            continue
         place = tmp_path / str(number)
         place.mkdir()
+        monkeypatch.chdir(place)
         path = odd_path(kind, place)
         # An undeclared error is raised here.
-        result = cli.invoke(arguments(words, name, path, place / "file.json"))
+        given = [*arguments(words, name, path, place / "file.json"), *(["--force"] if is_forced else [])]
+        result = cli.invoke(given)
         assert result.exit_code in (0, 1, 2), (words, name)
         if result.exit_code and "--json" not in words:
             assert result.output.strip(), (words, name)
@@ -91,7 +106,10 @@ def test_every_path_of_every_command(cli: Cli, tmp_path: Path, kind: str) -> Non
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "endless"])
 @pytest.mark.parametrize("command", [("library", "list"), ("check",), ("ps",), ("config",)])
-def test_every_kind_of_data_folder(cli: Cli, tmp_path: Path, kind: str, command: tuple[str, ...]) -> None:
+def test_every_kind_of_data_folder(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, command: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     cli.invoke(["--data-dir", odd_path(kind, tmp_path), *command])
 
 
@@ -156,3 +174,35 @@ def test_a_dash_is_standard_input(cli: Cli) -> None:
     text = Path(WORLD).read_text(encoding="utf-8")
     assert "1 imported" in cli.run("import", "-", typed=text)
     assert "Greywater" in cli.run("assemble", "--world", "-", typed=text)
+
+
+def test_a_file_named_dash_is_a_file(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(WORLD, tmp_path / "-")
+    assert "Greywater" in cli.run("assemble", "--world", "./-", typed="")
+    (tmp_path / "-").unlink()
+    cli.run("import", PRESET)
+    (preset,) = cli.json("library", "list")["preset"]
+    cli.run("library", "export", "preset", preset["id"], "--output", "./-")
+    assert (tmp_path / "-").is_file()
+
+
+@pytest.mark.parametrize("path", ["", "a\0b", "~nobody-of-that-name/x"])
+def test_a_data_folder_that_is_no_path_is_named(cli: Cli, tmp_path: Path, path: str) -> None:
+    file = tmp_path / "tapster.toml"
+    file.write_text(f"data_dir = {json.dumps(path)}\n", encoding="utf-8")
+    own = cli.invoke(["--config", str(file), "check"], TAPSTER_DATA_DIR=None)
+    assert own.exit_code == 1
+    assert "data_dir (from file)" in own.output
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.slow
+async def test_an_export_from_a_server_without_room_for_a_copy_is_refused(cli: Cli, tmp_path: Path) -> None:
+    assert cli.process("import", PRESET).returncode == 0
+    with mounted_disk(tmp_path / "disk", "64k") as disk:
+        async with open_serve_process(cli.home / "data"):
+            run = partial(cli.process, "export", "--dsh-tavern", str(tmp_path / "out"), TMPDIR=str(disk.folder))
+            done = await trio.to_thread.run_sync(run)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert "[BACKUP_FAILED]" in done.stderr

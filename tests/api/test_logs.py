@@ -84,6 +84,27 @@ def test_a_reader_that_has_gone_and_a_full_disk_lose_lines_only(pipe: tuple[int,
     os.close(full)
 
 
+def test_lost_lines_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Bad, bad, room for one line (which tells), bad, then good.
+    room = iter([False, False, False, True, False, True, True])
+    read: list[bytes] = []
+
+    def write(descriptor: int, data: bytes) -> int:
+        if not next(room, True):
+            raise OSError(28, "No space left on device")
+        read.append(bytes(data))
+        return len(data)
+
+    monkeypatch.setattr(os, "write", write)
+    writer = LineWriter(7)
+    for number in range(4):
+        writer.msg(json.dumps({"n": number}))
+    writer.close(10)
+    lines = [json.loads(line) for line in read]
+    lost = sum(line.get("lines", 0) for line in lines)
+    assert lost + sum("n" in line for line in lines) == 4
+
+
 def test_what_was_cut_off_leaves_the_next_line_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = os.open(tmp_path / "log", os.O_CREAT | os.O_WRONLY)
     calls: Iterator[int | OSError] = iter([4, OSError(28, "No space left on device")])
@@ -129,3 +150,36 @@ async def test_a_server_whose_output_goes_nowhere_serves(tmp_path: Path) -> None
         assert made.status_code == 201
         server.process.terminate()
         assert server.process.wait(20) == 0
+
+
+@pytest.mark.slow
+async def test_a_server_stops_in_order_while_nobody_reads_what_it_says(tmp_path: Path, pipe: tuple[int, int]) -> None:
+    _, writing = pipe
+    # Not one more byte: as a terminal that was stopped, or a pipe whose reader hangs.
+    os.write(writing, b"x" * PAGE)
+    async with open_logged_server(tmp_path / "data", tmp_path / "out", "sqlite", {}, writing) as server:
+        made = await server.client.post("/tapster/api/v1/sessions", json={"id": "s"})
+        assert made.status_code == 201
+        server.process.terminate()
+        assert server.process.wait(20) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "encoding", "said"),
+    [
+        (b"\xca\xfd\xbe\xdd", "utf-8", b"\\udcca\\udcfd\\udcbe\\udcdd"),
+        ("灰水".encode(), "latin-1", b"\\u7070\\u6c34"),
+        ("灰水".encode(), "utf-8", "灰水".encode()),
+    ],
+)
+async def test_a_server_says_where_its_data_is_whatever_its_name(
+    tmp_path: Path, name: bytes, encoding: str, said: bytes
+) -> None:
+    log, environment = tmp_path / "log", {"PYTHONIOENCODING": encoding}
+    async with open_logged_server(tmp_path / os.fsdecode(name), log, "sqlite", environment) as server:
+        server.process.terminate()
+        assert server.process.wait(20) == 0
+    ready = log.read_bytes().splitlines()[0]
+    assert ready.startswith(b"Tapster is ready: http://")
+    assert said in ready

@@ -1,15 +1,20 @@
 """The file that says where a server listens."""
 
-import errno
 import json
 import os
-import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import trio
 
 from tapster.api.running_file import RETRY_S, announced, find_server
+from tapster.runtime import silent
+
+URL = "http://127.0.0.1:1"
 
 
 async def test_a_server_that_could_not_say_where_it_listens_says_so_later(
@@ -21,25 +26,61 @@ async def test_a_server_that_could_not_say_where_it_listens_says_so_later(
         lines.append((level, event))
 
     (tmp_path / "server.json").mkdir()
-    async with announced(tmp_path, "http://127.0.0.1:1", log):
+    async with announced(tmp_path, URL, log):
         await trio.sleep(3 * RETRY_S)
         assert find_server(tmp_path) is None
         (tmp_path / "server.json").rmdir()
         await trio.sleep(2 * RETRY_S)
-        assert find_server(tmp_path) == "http://127.0.0.1:1"
+        assert find_server(tmp_path) == URL
     assert lines == [("warning", "server.not-announced")]
     assert find_server(tmp_path) is None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_server_of_another_user_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def kill(process: int, signal: int) -> None:
-        raise PermissionError(errno.EPERM, "Operation not permitted")
-
-    monkeypatch.setattr(os, "kill", kill)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        url = f"http://127.0.0.1:{server.getsockname()[1]}"
-        (tmp_path / "server.json").write_text(json.dumps({"url": url, "pid": 1}), encoding="utf-8")
-        assert find_server(tmp_path) == url
-    # Its number may belong to somebody else by now.
+async def test_only_a_server_that_lives_is_found(tmp_path: Path) -> None:
+    # A killed server's file stays, and its number may belong to this very process by now, as in a container.
+    (tmp_path / "server.json").write_text(json.dumps({"url": URL, "pid": os.getpid()}), encoding="utf-8")
     assert find_server(tmp_path) is None
+    async with announced(tmp_path, URL, silent):
+        assert find_server(tmp_path) == URL
+        assert (tmp_path / "server.json").stat().st_mode & 0o777 == 0o600
+    assert find_server(tmp_path) is None
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '"x"', "x" * 10_000])
+async def test_a_file_that_says_nothing_is_no_server(tmp_path: Path, content: str) -> None:
+    async with announced(tmp_path, URL, silent):
+        (tmp_path / "server.json").write_text(content, encoding="utf-8")
+        assert find_server(tmp_path) is None
+
+
+def test_a_killed_server_is_not_found(tmp_path: Path) -> None:
+    with killable(tmp_path) as server:
+        assert find_server(tmp_path) == URL
+        server.kill()
+        server.wait()
+        assert find_server(tmp_path) is None
+        assert (tmp_path / "server.json").exists()
+
+
+@contextmanager
+def killable(data_dir: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that says that it serves a folder."""
+    program = f"""
+import trio
+from pathlib import Path
+from tapster.api.running_file import announced
+from tapster.runtime import silent
+async def main():
+    async with announced(Path({str(data_dir)!r}), {URL!r}, silent):
+        print("said", flush=True)
+        await trio.sleep_forever()
+trio.run(main)
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            assert server.stdout.readline() == "said\n"
+            yield server
+        finally:
+            server.kill()

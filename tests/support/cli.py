@@ -20,6 +20,7 @@ SAMPLE = Path(str(resources.files("tapster.api.sample")))
 PRESET = str(SAMPLE / "evening.preset.json")
 CARD = str(SAMPLE / "mira.card.png")
 WORLD = str(SAMPLE / "greywater.world.json")
+PROGRAM = (sys.executable, "-c", "from tapster.api.cli import main; main()")
 PERSONA = str(SAMPLE / "traveller.persona.json")
 
 
@@ -57,14 +58,15 @@ class Cli:
         *arguments: str,
         encoding: str = "utf-8",
         wrapper: Sequence[str] = (),
+        stdin: int | IO[str] | None = None,
         stdout: int | IO[bytes] | None = subprocess.PIPE,
+        **environment: str,
     ) -> subprocess.CompletedProcess[str]:
         """A command in a process of its own, on a terminal of an encoding."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("TAPSTER_")}
-        program = [sys.executable, "-c", "from tapster.api.cli import main; main()"]
         return subprocess.run(
-            [*wrapper, *program, *arguments],
-            env={**kept, **self._own(), "PYTHONIOENCODING": encoding},
+            [*wrapper, *PROGRAM, *arguments],
+            env={**self._process_environment(), "PYTHONIOENCODING": encoding, **environment},
+            stdin=stdin,
             stdout=stdout,
             stderr=subprocess.PIPE,
             encoding="utf-8",
@@ -72,11 +74,25 @@ class Cli:
             check=False,
         )
 
-    def invoke(self, arguments: Sequence[str], typed: str | None = None) -> Result:
+    def started(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+        """A command that runs beside the test; leaving it waits for its end."""
+        return subprocess.Popen(
+            [*PROGRAM, *arguments],
+            env={**self._process_environment(), **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+        )
+
+    def invoke(self, arguments: Sequence[str], typed: str | None = None, **environment: str | None) -> Result:
         """The whole result; an error that isn't declared is raised here."""
         others = {name: None for name in os.environ if name.startswith("TAPSTER_")}
-        runner = CliRunner(env={**others, **self._own()})
+        runner = CliRunner(env={**others, **self._own(), **environment})
         return runner.invoke(group, list(arguments), input=typed, prog_name="tapster", catch_exceptions=False)
+
+    def _process_environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("TAPSTER_")}
+        return {**kept, **self._own()}
 
     def _own(self) -> dict[str, str]:
         home = str(self.home)

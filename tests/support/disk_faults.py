@@ -17,7 +17,7 @@ import httpx2
 import pytest
 import trio
 
-from tapster.api.running_file import NAME, find_server
+from tapster.api.running_file import find_server
 
 SOURCE: Final = Path(__file__).resolve().parents[1] / "crash" / "disk_faults.c"
 KINDS: Final = {"writes": 1, "syncs": 2}
@@ -152,14 +152,18 @@ class LoggedServer:
 
 @asynccontextmanager
 async def open_logged_server(
-    data_dir: Path, log: Path, store: str, environment: Mapping[str, str]
+    data_dir: Path, log: Path, store: str, environment: Mapping[str, str], stderr: int | None = None
 ) -> AsyncIterator[LoggedServer]:
-    """``tapster serve`` with an environment of the test's; killed when left."""
-    (data_dir / NAME).unlink(missing_ok=True)
+    """``tapster serve`` with an environment of the test's; killed when left.
+
+    Args:
+        log: what it prints goes there, and what it logs unless ``stderr`` is another descriptor.
+    """
     code = "from tapster.api.cli.main import main; main()"
     run = [sys.executable, "-c", code, "--data-dir", str(data_dir), "serve", "--port", "0", "--store", store]
     with log.open("ab") as lines:
-        process = subprocess.Popen(run, stdout=lines, stderr=lines, env={**os.environ, **environment})
+        errors = lines.fileno() if stderr is None else stderr
+        process = subprocess.Popen(run, stdout=lines, stderr=errors, env={**os.environ, **environment})
     try:
         with trio.fail_after(START_S):
             while (url := find_server(data_dir)) is None:

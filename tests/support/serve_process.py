@@ -19,7 +19,7 @@ import httpx2
 import trio
 
 from tapster.api.cli.main import main
-from tapster.api.running_file import NAME, find_server
+from tapster.api.running_file import find_server
 
 Json = Any
 START_S: Final = 20.0
@@ -52,7 +52,6 @@ def run(data_dir: str, environment: Mapping[str, str]) -> None:
 @asynccontextmanager
 async def open_serve_process(data_dir: Path, **environment: str) -> AsyncIterator[ServeProcess]:
     """A server on a free port, ready when entered; killed when left if it still runs."""
-    (data_dir / NAME).unlink(missing_ok=True)
     process = _CONTEXT.Process(target=run, args=(str(data_dir), environment), daemon=True)
     process.start()
     try:

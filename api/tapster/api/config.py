@@ -217,7 +217,7 @@ def _convert(field: attrs.Attribute[Any], value: object, origin: Origin) -> obje
     kind = str(field.type).removesuffix(" | None")
     match kind:
         case "Path":
-            return Path(str(value)).expanduser()
+            return _path(str(value), label)
         case "bool":
             return _boolean(value, label)
         case "int" | "float":
@@ -233,6 +233,15 @@ def _convert(field: attrs.Attribute[Any], value: object, origin: Origin) -> obje
             return _address(str(value), label)
         case _:
             return str(value)
+
+
+def _path(value: str, label: str) -> Path:
+    if not value or "\0" in value:
+        raise ConfigError(f"{label} is {value!r}; it takes a path")
+    try:
+        return Path(value).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(f"{label} is {value!r}; there is no such home folder") from error
 
 
 def _one_of(value: object, words: tuple[str, ...], label: str) -> object:

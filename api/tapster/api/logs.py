@@ -27,14 +27,16 @@ CLOSING_S: Final = 1.0
 class LineWriter:
     """Writes lines to a file descriptor in order; never blocks and never fails its caller."""
 
-    def __init__(self, descriptor: int | None, waiting_lines: int = WAITING_LINES) -> None:
+    def __init__(self, descriptor: int | None, waiting_lines: int = WAITING_LINES, encoding: str = "utf-8") -> None:
         """Start writing.
 
         Args:
-            descriptor: where to; None = nowhere, as when a process was started without standard error.
+            descriptor: where to; None = nowhere.
             waiting_lines: how many lines may wait; what comes beyond them is dropped and counted.
+            encoding: of whoever reads; what it lacks is escaped.
         """
         self._descriptor = descriptor
+        self._encoding = encoding
         self._waiting = queue.Queue[str | None](waiting_lines)
         self._lost = 0
         self._is_cut_off = False
@@ -62,14 +64,15 @@ class LineWriter:
 
     def _write_all(self) -> None:
         while (line := self._waiting.get()) is not None:
-            self._write_with_losses([line])
-        self._write_with_losses([])
+            self._write_losses()
+            if not self._write(line):
+                self._lose()
+        self._write_losses()
 
-    def _write_with_losses(self, lines: list[str]) -> None:
+    def _write_losses(self) -> None:
         lost = self._take_lost()
-        told = [json.dumps({"event": "logs.lost", "level": "warning", "lines": lost})] if lost else []
-        if not self._write([*told, *lines]):
-            self._lose(lost + len(lines))
+        if lost and not self._write(json.dumps({"event": "logs.lost", "level": "warning", "lines": lost})):
+            self._lose(lost)
 
     def _take_lost(self) -> int:
         with self._lock:
@@ -80,12 +83,12 @@ class LineWriter:
         with self._lock:
             self._lost += lines
 
-    def _write(self, lines: list[str]) -> bool:
+    def _write(self, line: str) -> bool:
         if self._descriptor is None:
             return False
         # What is left of a line that was cut off stands alone, so that the next one can be read.
-        text = ("\n" if self._is_cut_off else "") + "".join(f"{line}\n" for line in lines)
-        rest = text.encode("utf-8", "backslashreplace")
+        text = ("\n" if self._is_cut_off else "") + f"{line}\n"
+        rest = text.encode(self._encoding, "backslashreplace")
         try:
             while rest:
                 try:
@@ -102,7 +105,17 @@ class LineWriter:
 
 
 @contextmanager
-def open_logs(stream: TextIO | None, level: str = "info") -> Iterator[LineWriter]:
+def open_lines(stream: TextIO) -> Iterator[LineWriter]:
+    """Lines for whoever may be watching a process that goes on whether or not somebody is."""
+    writer = LineWriter(_descriptor_of(stream), encoding=stream.encoding or "utf-8")
+    try:
+        yield writer
+    finally:
+        writer.close()
+
+
+@contextmanager
+def open_logs(stream: TextIO, level: str = "info") -> Iterator[LineWriter]:
     """Send structured lines, and what libraries log, to a stream for the length of a block."""
     writer = LineWriter(_descriptor_of(stream))
     structlog.configure(
@@ -142,8 +155,8 @@ class _LibraryLines(logging.Handler):
         log_sink("error" if record.levelno >= logging.ERROR else "warning", "library.said", **fields)
 
 
-def _descriptor_of(stream: TextIO | None) -> int | None:
+def _descriptor_of(stream: TextIO) -> int | None:
     try:
-        return None if stream is None else stream.fileno()
+        return stream.fileno()
     except (OSError, ValueError):
         return None

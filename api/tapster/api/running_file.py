@@ -1,21 +1,21 @@
-"""How commands find the server of a data folder: a small file that lives as long as the server does."""
+"""How commands find the server of a data folder: a small file that lives, and is locked, as long as the server does."""
 
+import fcntl
 import json
 import os
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Final
-from urllib.parse import urlsplit
+from typing import Final, final
 
+import attrs
 import trio
 
 from tapster.runtime import LogSink
 
 NAME: Final = "server.json"
 RETRY_S: Final = 5.0
-ANSWER_S: Final = 1.0
+MAX_BYTES: Final = 4096
 
 
 @asynccontextmanager
@@ -24,54 +24,78 @@ async def announced(data_dir: Path, url: str, log: LogSink) -> AsyncIterator[Non
 
     A disk that has no room keeps nobody from serving: it is tried again until it has.
     """
-    path = data_dir / NAME
+    announcement = _Announcement(data_dir / NAME, url)
     async with trio.open_nursery() as nursery:
-        error = _announce(path, url)
+        error = announcement.write()
         if error is not None:
-            log("warning", "server.not-announced", path=str(path), reason=error.strerror or str(error))
-            nursery.start_soon(_announce_later, path, url)
+            log("warning", "server.not-announced", path=str(data_dir / NAME), reason=error.strerror or str(error))
+            nursery.start_soon(_announce_later, announcement)
         try:
             yield
         finally:
             nursery.cancel_scope.cancel()
-            with suppress(OSError):
-                path.unlink()
+            announcement.withdraw()
 
 
-async def _announce_later(path: Path, url: str) -> None:
+async def _announce_later(announcement: "_Announcement") -> None:
     await trio.sleep(RETRY_S)
-    while _announce(path, url) is not None:  # noqa: ASYNC110 - a disk has room in its own time
+    while announcement.write() is not None:  # noqa: ASYNC110 - a disk has room in its own time
         await trio.sleep(RETRY_S)
 
 
-def _announce(path: Path, url: str) -> OSError | None:
-    try:
-        path.write_text(json.dumps({"url": url, "pid": os.getpid()}) + "\n", encoding="utf-8")
-        path.chmod(0o600)
-    except OSError as error:
-        return error
-    return None
+@final
+@attrs.define(eq=False)
+class _Announcement:
+    """The file and the lock on it, which ends with the process however that ends."""
+
+    path: Path
+    url: str
+    _descriptor: int | None = None
+
+    def write(self) -> OSError | None:
+        partial = self.path.with_name(f"{NAME}.{os.getpid()}.partial")
+        said = json.dumps({"url": self.url, "pid": os.getpid()}) + "\n"
+        try:
+            descriptor = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            return error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with open(descriptor, "w", encoding="utf-8", closefd=False) as file:
+                file.write(said)
+            # Locked and whole before it has its name: nobody finds it in between.
+            partial.replace(self.path)
+        except OSError as error:
+            os.close(descriptor)
+            with suppress(OSError):
+                partial.unlink()
+            return error
+        self._descriptor = descriptor
+        return None
+
+    def withdraw(self) -> None:
+        if self._descriptor is not None:
+            with suppress(OSError):
+                self.path.unlink()
+            os.close(self._descriptor)
+            self._descriptor = None
 
 
 def find_server(data_dir: Path) -> str | None:
-    """The address of the server that has the folder open, None when none runs."""
+    """The address of the server that has the folder open, None when none runs.
+
+    A file that a killed server left isn't locked; a process number in it could be another's by now.
+    """
     try:
-        said = json.loads((data_dir / NAME).read_text(encoding="utf-8"))
-        url = str(said["url"])
-        try:
-            os.kill(int(said["pid"]), 0)
-        except PermissionError:
-            # Another user's server, or something else that has its number since it was killed.
-            return url if _answers(url) else None
+        with (data_dir / NAME).open("rb") as file:
+            return str(json.loads(file.read(MAX_BYTES))["url"]) if _is_locked(file.fileno()) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return url
 
 
-def _answers(url: str) -> bool:
-    place = urlsplit(url)
+def _is_locked(descriptor: int) -> bool:
     try:
-        socket.create_connection((place.hostname, place.port or 80), ANSWER_S).close()
-    except OSError:
-        return False
-    return True
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False

@@ -88,6 +88,7 @@ async def test_deleting_clears_every_use(
     async with opened(tmp_path, engine) as (library, _):
         ids = await fill(library)
         await library.presets.set_default(ids["preset"])
+        library.counters.look(S1)
         before = library.counters.selection(S1)
         parts: dict[str, Any] = {
             "preset": library.presets,
@@ -262,9 +263,28 @@ async def test_templates_keep_selections_and_apply_whole_or_not(tmp_path: Path) 
         assert (await library.templates.list())["templates"] == []
 
 
+async def test_nothing_is_kept_of_sessions_that_nobody_compares_for(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (library, _):
+        ids = await fill(library)
+        idle = [SessionKey("embedded", f"idle-{number}") for number in range(20)]
+        for key in (*idle, S2):
+            await library.selections.select(key, {"userId": ids["user"]})
+        assert {library.counters.selection(key) for key in idle} == {0}
+        before = library.sessions.revisions(S2)
+        await library.sessions.bound(S2)
+        await library.users.update(ids["user"], {"name": "Ann"})
+        await library.selections.select(S2, {"userId": None})
+        changed = library.sessions.revisions(S2).changed_since(before)
+        assert changed == ("the selection", "the library")
+        library.sessions.forget(S2)
+        await library.selections.select(S2, {"userId": ids["user"]})
+        assert library.counters.selection(S2) == 0
+
+
 async def test_cancelled_changes_are_published_or_never_happened(tmp_path: Path) -> None:
     async with opened(tmp_path) as (library, _):
         ids = await fill(library)
+        library.counters.look(S1)
         for delay in range(12):
             before = library.counters.selection(S1), (await library.selections.get(S1)).user_id
             wanted = None if before[1] is not None else ids["user"]

@@ -31,12 +31,16 @@ class Counters:
         self._dependencies: dict[SessionKey, frozenset[Dependency]] = {}
         self._dependents: defaultdict[Dependency, set[SessionKey]] = defaultdict(set)
 
+    def look(self, key: SessionKey) -> None:
+        """A session will compare: what changes for it from now on is counted, for others nothing is kept."""
+        self._dependencies.setdefault(key, frozenset())
+
     def selection(self, key: SessionKey) -> int:
-        """How often a session's selection changed in this process."""
+        """How often a session's selection changed since it looked."""
         return self._selections.get(key, 0)
 
     def used(self, key: SessionKey) -> int:
-        """How often something that a session uses changed in this process."""
+        """How often something that a session uses changed since it looked."""
         return self._used.get(key, 0)
 
     def depend(self, key: SessionKey, on: Iterable[Dependency]) -> None:
@@ -54,7 +58,8 @@ class Counters:
 
     def selection_changed(self, key: SessionKey) -> None:
         """A selection's change is durable."""
-        self._selections[key] = self.selection(key) + 1
+        if key in self._dependencies:
+            self._selections[key] = self.selection(key) + 1
         self.total.set(self.total.value + 1)
 
     def resource_changed(self, kind: ResourceKind, resource_id: str) -> None:

@@ -111,6 +111,7 @@ class SessionSide:
     def revisions(self, key: SessionKey) -> Revisions:
         """The published counters that an assembly of this session depends on."""
         counters = self._core.counters
+        counters.look(key)
         return Revisions(counters.selection(key), counters.used(key))
 
     async def _compose(self, selection: Selection) -> BookSelection:

@@ -30,6 +30,8 @@ def command(context: click.Context, file: Path, force: bool) -> None:
     """
     config = read_config(context)
     try:
+        if file.exists() and not file.is_file():
+            raise BackupFailed(f"{file} isn't a file that a copy could replace: choose another name")
         if file.exists() and not force:
             raise StoreInUse(f"{file} exists: choose another name, or use --force")
         if find_server(config.data_dir) is not None:

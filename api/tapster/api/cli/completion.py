@@ -3,6 +3,8 @@
 import click
 from click.shell_completion import get_completion_class
 
+from .output import write_text
+
 
 @click.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
@@ -18,4 +20,4 @@ def command(context: click.Context, shell: str) -> None:
     kind = get_completion_class(shell)
     if kind is None:
         raise click.ClickException(f"there is no completion for {shell}")
-    click.echo(kind(context.find_root().command, {}, "tapster", "_TAPSTER_COMPLETE").source())
+    write_text(kind(context.find_root().command, {}, "tapster", "_TAPSTER_COMPLETE").source())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -20,6 +21,7 @@ from tapster.actors.providers import TextDelta
 from tapster.actors.tapster import Tapster
 from tapster.actors.testing import ModelServer, open_model_server
 from tapster.api.config import Config
+from tapster.api.logs import open_logs
 from tapster.api.running import Running, open_running
 from tapster.engine.ecma import Json, stringify
 from tapster.engine.errors import TapsterError
@@ -49,7 +51,8 @@ def command(context: click.Context) -> None:
     Without TAPSTER_PROVIDER_URL an offline stand-in answers on loopback in place of a model.
     """
     config = read_config(context, port=0)
-    trio.run(run_demo, config)
+    with open_logs(sys.stderr, "warning"):
+        trio.run(run_demo, config)
 
 
 async def run_demo(config: Config) -> None:

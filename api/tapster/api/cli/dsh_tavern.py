@@ -5,13 +5,14 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import attrs
 import trio
 
 from tapster.actors.store import (
+    BackupFailed,
     ContractFolder,
     Engine,
     FolderReport,
@@ -70,17 +71,26 @@ def writing(config: Config) -> Iterator[Engine]:
 def reading(config: Config) -> Iterator[Engine]:
     """The data as it is now: a server's by a copy, one that nobody made as empty."""
     if find_server(config.data_dir) is not None:
-        with tempfile.TemporaryDirectory(prefix="tapster-") as place:
-            copy = attrs.evolve(config, data_dir=Path(place) / "data", assembler_dir=None)
-            trio.run(fetch, config, Path(place) / "copy")
-            restore_backup(store_config(copy), Path(place) / "copy", "none")
-            with data_engine(copy) as engine:
-                yield engine
+        with ExitStack() as stack:
+            copy = _copied(config, stack)
+            yield stack.enter_context(data_engine(copy))
     elif has_data(config):
         with data_engine(config) as engine:
             yield engine
     else:
         yield MemoryEngine()
+
+
+def _copied(config: Config, stack: ExitStack) -> Config:
+    try:
+        place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tapster-")))
+        copy = attrs.evolve(config, data_dir=place / "data", assembler_dir=None)
+        trio.run(fetch, config, place / "copy")
+        restore_backup(store_config(copy), place / "copy", "none")
+    except OSError as error:
+        where = error.filename or "a temporary folder"
+        raise BackupFailed(f"no copy of the data can be made in {where}: {error.strerror or error}") from error
+    return copy
 
 
 def now_ms() -> int:

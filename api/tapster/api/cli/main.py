@@ -5,6 +5,7 @@ Exit codes: 0 done; 1 refused or failed (the message says what and what to do); 
 
 import importlib
 import os
+import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +17,7 @@ from tapster.api.config import Config, load_config
 from tapster.engine.errors import TapsterError
 from tapster.runtime import RuntimeFault
 
+from .output import give_up_output
 from .paths import TYPED_PATH
 
 COMMANDS: Final = {
@@ -81,6 +83,8 @@ class LazyGroup(click.Group):
         except (TapsterError, RuntimeFault) as error:
             raise Refusal(error) from error
         except BaseExceptionGroup as group:
+            if group.subgroup(KeyboardInterrupt) is not None:
+                raise KeyboardInterrupt from group
             failure = only_failure(group)
             if isinstance(failure, TapsterError | RuntimeFault):
                 raise Refusal(failure) from group
@@ -119,13 +123,17 @@ def group(context: click.Context, config_file: Path | None, data_dir: Path | Non
 def hold_standard_descriptors() -> None:
     """Let no file of ours take the place of a standard stream that the process was started without.
 
-    What a library or the interpreter writes to standard error would end up in it.
+    What a library or the interpreter writes to standard error would end up in it, and Python has no object for a
+    stream that is missing, which libraries expect.
     """
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
+    for name, descriptor, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8", errors="backslashreplace"))
 
 
 def read_config(context: click.Context, **flags: object) -> Config:
@@ -141,4 +149,9 @@ def read_config(context: click.Context, **flags: object) -> Config:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
     hold_standard_descriptors()
-    group.main(args=None if arguments is None else list(arguments), prog_name="tapster")
+    try:
+        group.main(args=None if arguments is None else list(arguments), prog_name="tapster")
+    except OSError as error:
+        # What a command reads and writes is named by the command; this is click's own printing.
+        give_up_output()
+        sys.exit(f"Error: {error}")

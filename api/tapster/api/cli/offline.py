@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from io import UnsupportedOperation
 from pathlib import Path
 from typing import IO, Final, TypeVar
 
@@ -184,9 +187,10 @@ def read_bytes(path: Path) -> bytes:
 
 
 def _standard_input() -> bytes:
-    if sys.stdin is None:
-        raise FileUnreadable("standard input is closed")
     try:
+        with suppress(UnsupportedOperation):
+            # Whoever shares it may have made it answer "nothing yet" instead of waiting.
+            os.set_blocking(sys.stdin.fileno(), True)
         return _bounded(sys.stdin.buffer, "standard input")
     except OSError as error:
         raise FileUnreadable(f"standard input can't be read: {error.strerror or error}") from error

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
 
 import click
 
@@ -25,27 +24,15 @@ def write_text(text: str, *, end: str = "\n") -> None:
         BrokenPipeError: whoever read it has gone.
         FileUnwritable: standard output takes nothing.
     """
-    if sys.stdout is None:
-        # Started without one, as a service may be.
-        return
     encoding = sys.stdout.encoding or "utf-8"
     with _standard_output():
         click.echo(f"{text}{end}".encode(encoding, "backslashreplace").decode(encoding), nl=False)
 
 
-def tell(text: str, *, is_error: bool = False) -> None:
-    """Print a text for whoever may be watching a process that goes on whether or not somebody is."""
-    stream = sys.stderr if is_error else sys.stdout
-    try:
-        click.echo(text, err=is_error)
-    except OSError:
-        _give_up(stream)
-
-
-def _give_up(stream: TextIO) -> None:
-    # What waits in the stream would fail again when the process ends.
+def give_up_output() -> None:
+    """What waits in standard output would fail again when the process ends: let it."""
     with open(os.devnull, "wb") as nowhere:
-        os.dup2(nowhere.fileno(), stream.fileno())
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 @contextmanager
@@ -55,7 +42,7 @@ def _standard_output() -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        _give_up(sys.stdout)
+        give_up_output()
         raise FileUnwritable(f"standard output can't be written: {error.strerror or error}") from error
 
 
@@ -72,10 +59,9 @@ def write_bytes(target: Path | None, data: bytes) -> None:
         FileUnwritable: the file can't be written.
     """
     if target is None or str(target) == "-":
-        if sys.stdout is not None:
-            with _standard_output():
-                sys.stdout.buffer.write(data)
-                sys.stdout.buffer.flush()
+        with _standard_output():
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
         return
     try:
         target.write_bytes(data)

@@ -19,6 +19,9 @@ class TypedPath(click.Path):
         """The path; an empty one is a variable that isn't set, and never the current folder."""
         if not os.fspath(value):
             self.fail("the path is empty", parameter, context)
+        if value != "-" and str(Path(value)) == "-":
+            # A file of that name, as ``./-`` says, and not a standard stream.
+            value = Path(value).absolute()
         return super().convert(value, parameter, context)
 
 

@@ -9,12 +9,11 @@ import click
 import trio
 
 from tapster.api.config import Config
-from tapster.api.logs import open_logs
+from tapster.api.logs import LineWriter, open_lines, open_logs
 from tapster.api.running import drain, open_running
 from tapster.api.serving import last_resort, wait_for_stop
 
 from .main import read_config
-from .output import tell
 
 LAST_RESORT_S: Final = 30.0
 
@@ -27,17 +26,17 @@ LAST_RESORT_S: Final = 30.0
 def command(context: click.Context, host: str | None, port: int | None, store: str | None) -> None:
     """Serve the API and the page until SIGTERM or Ctrl-C; a second signal stops at once."""
     config = read_config(context, host=host, port=port, store=store)
-    with open_logs(sys.stderr):
-        trio.run(serve, config)
+    with open_lines(sys.stdout) as output, open_logs(sys.stderr) as errors:
+        trio.run(serve, config, output, errors)
 
 
-async def serve(config: Config) -> None:
+async def serve(config: Config, output: LineWriter, errors: LineWriter) -> None:
     """Open everything, say where, and stop in order at a signal."""
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals, ExitStack() as stack:
         async with open_running(config) as running:
             for url in running.server.urls:
-                tell(f"Tapster is ready: {url}/  (data in {config.data_dir})")
+                output.msg(f"Tapster is ready: {url}/  (data in {config.data_dir})")
             await wait_for_stop(signals, lambda: drain(running, config.shutdown_grace_s), at_once=lambda: None)
-            tell("Tapster is stopping", is_error=True)
+            errors.msg("Tapster is stopping")
             # Armed only now and disarmed when everything is closed: a thread stuck in fsync can't hold the process.
             stack.enter_context(last_resort(LAST_RESORT_S))
