@@ -88,7 +88,9 @@ class Child:
             AskCycle, Exception: as ``Ref.ask``.
         """
         while True:
-            ref = await self.ref()
+            # Waiting for what is there would cost each message a step of the scheduler.
+            ref = self.current if self.state.value == "running" else None
+            ref = ref or await self.ref()
             try:
                 return await ref.ask(body)
             except ActorGone as gone:

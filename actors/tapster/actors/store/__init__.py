@@ -1,5 +1,6 @@
 """Durable state behind one writer: engines, their common interface, and the store actor (design §5)."""
 
+from .actor import MAX_BATCH as MAX_BATCH
 from .actor import Commit as Commit
 from .actor import StoreActor as StoreActor
 from .actor import StoreStatistics as StoreStatistics

@@ -92,13 +92,21 @@ class StoreActor(Actor):
     close_grace_s = COMMIT_GRACE_S
 
     def __init__(
-        self, engine: Engine, pools: StorePools, clock: Clock, log: LogSink, counted: StoreStatistics | None = None
+        self,
+        engine: Engine,
+        pools: StorePools,
+        clock: Clock,
+        log: LogSink,
+        counted: StoreStatistics | None = None,
+        max_batch: int = MAX_BATCH,
     ) -> None:
         """Take over an engine.
 
         Args:
             counted: what earlier incarnations counted.
+            max_batch: writes that share a commit at most.
         """
+        self._max_batch = max_batch
         self._engine = engine
         self._clock = clock
         self._log = log
@@ -171,7 +179,7 @@ class StoreActor(Actor):
     async def _gather(self) -> None:
         """Let the writers that the last commit woke queue their next write, so that they share one fsync, not two."""
         queued = -1
-        while queued < len(self._queue) < MAX_BATCH:
+        while queued < len(self._queue) < self._max_batch:
             queued = len(self._queue)
             for _ in range(GATHER_STEPS):
                 await trio.lowlevel.checkpoint()
@@ -185,7 +193,7 @@ class StoreActor(Actor):
             self._log("warning", "store.upkeep-failed", code=error.code, reason=error.message)
 
     async def _commit_waiting(self) -> None:
-        batch = [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
+        batch = [self._queue.popleft() for _ in range(min(len(self._queue), self._max_batch))]
         writes = [request for request in batch if isinstance(request.body, Commit)]
         commits = [request.body for request in writes]
         self._in_batch = batch

@@ -11,7 +11,7 @@ import attrs
 from tapster.engine.policy import SelectionLimits
 from tapster.runtime import ActorGone, Clock, LogSink, Restart, Threads, bounded_shield, open_supervisor, silent
 
-from .actor import COMMIT_GRACE_S, StoreActor, StorePools
+from .actor import COMMIT_GRACE_S, MAX_BATCH, StoreActor, StorePools
 from .files import FilesEngine
 from .folders import usable_folder
 from .handle import Store
@@ -40,6 +40,7 @@ class StoreConfig:
         selection_limits: capacity of selections; None = the contract's on ``files``, none on the others.
         home_host: the host whose sessions the contract's own files hold (``files`` only).
         assembler_directory: where ``assembly-presets.json`` is; None = the data folder (``files`` only).
+        max_batch: writes that share a commit at most; 1 = each has one of its own, to compare with.
     """
 
     directory: Path
@@ -48,6 +49,7 @@ class StoreConfig:
     selection_limits: SelectionLimits | None = None
     home_host: str = HOME_HOST
     assembler_directory: Path | None = None
+    max_batch: int = MAX_BATCH
 
     @property
     def limits(self) -> SelectionLimits | None:
@@ -104,7 +106,7 @@ async def open_store(
 
         def live() -> StoreActor:
             counted = lives[-1].reading() if lives else None
-            lives.append(StoreActor(opened, pools, clock, log or silent, counted))
+            lives.append(StoreActor(opened, pools, clock, log or silent, counted, config.max_batch))
             return lives[-1]
 
         async with open_supervisor(log or silent) as supervisor:
