@@ -109,6 +109,41 @@ async def test_a_fork_starts_from_the_branch_and_what_was_after_it_is_rolled_bac
         assert (await hp(stage, "branch"), await hp(stage)) == ("1", "3")
 
 
+async def test_what_is_read_of_a_session_that_sleeps_is_not_kept(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
+        await stage.begin()
+        await stage.use("native", STATE, *RULES, INPUT)
+        await allow(stage)
+        stage.provider.add(says("_.set('hp', 7);"))
+        await stage.say("one")
+    async with open_stage(tmp_path) as stage:
+        await stage.tapster.host.fork("s", "branch")
+        assert await hp(stage, "branch") == "7"
+        assert stage.tapster.variables.active(stage.key("s")) is None
+        assert await hp(stage) == "7"
+        assert stage.tapster.variables.active(stage.key("s")) is None
+        resource = await stage.tapster.requests.variables("s")
+        assert resource is not None
+        requests, revision = stage.tapster.requests, resource.revision
+        operation = [{"op": "replace", "path": "/hp", "value": 6}]
+        await requests.patch_variables("s", operation, expected_revision=revision, operation_id="o")
+        assert stage.tapster.variables.active(stage.key("s")) is None
+        # Whoever reads at the same time takes nothing from the others.
+        got: list[Json] = []
+
+        async def ask() -> None:
+            got.append(await hp(stage))
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(5):
+                nursery.start_soon(ask)
+        assert got == ["6"] * 5
+        assert stage.tapster.variables.active(stage.key("s")) is None
+        assert stage.tapster.variables.active(stage.key("branch")) is not None
+        assert await stage.say("two")
+        assert stage.tapster.variables.active(stage.key("s")) is not None
+
+
 async def test_a_preview_makes_no_variables(tmp_path: Path) -> None:
     async with open_stage(tmp_path) as stage:
         await stage.begin()

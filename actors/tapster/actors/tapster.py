@@ -255,10 +255,8 @@ class Tapster:
                 # Put to sleep in this very moment: then it is looked at as it sleeps.
                 if gone.taken:
                     raise
-        try:
+        with self.requests.reading(session_id):
             return await cold_preview(key, await self._cold(session_id), self.ports, draft)
-        finally:
-            self._forget_asleep(session_id)
 
     @property
     def sources(self) -> Sources:
@@ -378,11 +376,6 @@ class Tapster:
         commit = commit_rp(stored, wanted, None)
         await self.library.selections.save_rp(key, commit.state)
         return RpAnswer("committed", commit.state)
-
-    def _forget_asleep(self, session_id: str) -> None:
-        """Nobody compares the revisions of a session that sleeps."""
-        if self.host.agent(session_id) is None:
-            self.library.sessions.forget(embedded_key(session_id))
 
     async def _cold(self, session_id: str) -> HostSession | None:
         session = self.host.session(session_id)

@@ -188,16 +188,12 @@ class StrategiesPort:
 
     async def set_variables_mode(self, session_id: str, mode: ManagementMode, expected: int) -> Json:
         """Let a session's variables be used, or keep them for a manager."""
-        await self.tapster.requests.variables(session_id)
-        seq = len((await self.tapster.history(session_id)).events)
-        return _resource(await self.tapster.variables.set_mode(embedded_key(session_id), mode, expected, seq))
+        return _resource(await self.tapster.requests.set_variables_mode(session_id, mode, expected))
 
     async def patch_variables(self, session_id: str, operations: Json, expected: int, operation_id: str) -> Json:
         """Edit a session's variables by a JSON patch."""
-        await self.tapster.requests.variables(session_id)
-        seq = len((await self.tapster.history(session_id)).events)
-        changed = await self.tapster.variables.patch(
-            embedded_key(session_id), operations, expected_revision=expected, operation_id=operation_id, seq=seq
+        changed = await self.tapster.requests.patch_variables(
+            session_id, operations, expected_revision=expected, operation_id=operation_id
         )
         return _resource(changed)
 

@@ -178,10 +178,14 @@ class SessionActor(Actor):
 
     async def close(self) -> None:
         """Close a record that still waits for its request, and keep the last state."""
-        self._write(self._capture.unloading())
-        await self._save_soon()
-        if self._variables is not None:
-            await self._variables.close()
+        try:
+            self._write(self._capture.unloading())
+            await self._save_soon()
+            if self._variables is not None:
+                await self._variables.count_soon()
+        finally:
+            if self._variables is not None:
+                self._variables.release()
 
     # Assembly ---------------------------------------------------------------------------------------------------
 

@@ -100,6 +100,10 @@ class Sessions:
         entry = self._entries.get(key)
         return None if entry is None else entry.actor
 
+    def knows(self, key: SessionKey) -> bool:
+        """Whether the session lives, or is about to live or to end."""
+        return key in self._entries
+
     def reset(self, key: SessionKey) -> bool:
         """End a quarantine; whether there was one."""
         entry = self._entries.get(key)
@@ -166,3 +170,4 @@ class Sessions:
         # Another one may have been started for the key as soon as this one was gone.
         if self._entries.get(key) is entry:
             del self._entries[key]
+            self._ports.library.forget(key)

@@ -3,7 +3,8 @@
 Source: spec/assembler §11.4, §12, §16 "Preview"; design §4 rules 3, 4.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final, final
 
 import attrs
@@ -34,6 +35,7 @@ from tapster.engine.assembly import (
 )
 from tapster.engine.ecma import Json
 from tapster.engine.mvu import VariableResource
+from tapster.engine.mvu.shelf import Mode
 from tapster.runtime import ActorGone
 
 from .actor import SessionPorts
@@ -104,10 +106,61 @@ class SessionRequests:
             SessionNotFound: there is none of that id.
             MvuError: what the card declares can't be used.
         """
-        key, header = SessionKey(HOME_HOST, session_id), await self.host.session(session_id).header()
+        with self.reading(session_id) as key:
+            return await self._variables(key)
+
+    async def set_variables_mode(self, session_id: str, mode: Mode, expected_config_revision: int) -> VariableResource:
+        """Let a session's variables be used, or keep them for a manager.
+
+        Raises:
+            SessionNotFound, MvuError: as ``variables``.
+            VariablesUnavailable: there are none.
+            MvuEditRefused: ``REVISION_CONFLICT``.
+        """
+        with self.reading(session_id) as key:
+            await self._variables(key)
+            return await self.workshop.variables.set_mode(
+                key, mode, expected_config_revision, await self._next_seq(session_id)
+            )
+
+    async def patch_variables(
+        self, session_id: str, operations: Json, *, expected_revision: int, operation_id: str
+    ) -> VariableResource:
+        """Edit a session's variables by a JSON patch.
+
+        Raises:
+            SessionNotFound, MvuError: as ``variables``.
+            VariablesUnavailable, MvuEditRefused: as ``Variables.patch``.
+        """
+        with self.reading(session_id) as key:
+            await self._variables(key)
+            return await self.workshop.variables.patch(
+                key,
+                operations,
+                expected_revision=expected_revision,
+                operation_id=operation_id,
+                seq=await self._next_seq(session_id),
+            )
+
+    @contextmanager
+    def reading(self, session_id: str) -> Iterator[SessionKey]:
+        """What is read of a session that sleeps stays in memory for this block only."""
+        key = SessionKey(HOME_HOST, session_id)
+        with self.workshop.variables.kept(key):
+            try:
+                yield key
+            finally:
+                if not self.sessions.knows(key):
+                    self.ports.library.forget(key)
+
+    async def _variables(self, key: SessionKey) -> VariableResource | None:
+        header = await self.host.session(key.session).header()
         bound = await self.ports.library.bound(key)
         await self.workshop.variables.activate(key, bound.resources.character, header.created_at)
         return self.workshop.variables.active(key)
+
+    async def _next_seq(self, session_id: str) -> int:
+        return len((await self.host.session(session_id).inspect()).events)
 
     async def preview(self, session_id: str, draft: str | None, preset: AssemblyPreset | None) -> Made:
         """What a session would send now by its strategy, or by another one; nothing is recorded or changed.
@@ -132,7 +185,8 @@ class SessionRequests:
             await self.host.session(session_id).header()
         except SessionNotFound:
             session = None
-        return await cold_request(SessionKey(HOME_HOST, session_id), session, self.ports, draft, preset)
+        with self.reading(session_id) as key:
+            return await cold_request(key, session, self.ports, draft, preset)
 
     async def _preview(
         self, assembler: EmbeddedAssembler, agent: Agent, draft: str | None, preset: AssemblyPreset | None

@@ -34,6 +34,7 @@ class SessionVariables:
         self._replies = TurnReplies(key.session)
         self._uncounted: list[Reply] = []
         self._counting = trio.Lock()
+        self._is_kept = False
 
     async def open(self, parent: SessionKey | None, header: SessionHeader, events: Sequence[Event]) -> None:
         """Have what the parent has, and count replies that a crash kept from being counted.
@@ -42,6 +43,8 @@ class SessionVariables:
             StoreError: it can't be read or written; the session doesn't start.
         """
         variables = self._workshop.variables
+        variables.keep(self._key)
+        self._is_kept = True
         self._created_at, self._counts = header.created_at, not header.delegation_depth
         if parent is not None:
             await self._workshop.strategies.inherit(parent, self._key)
@@ -97,7 +100,8 @@ class SessionVariables:
         except (TapsterError, RuntimeFault):
             await trio.lowlevel.checkpoint()
 
-    async def close(self) -> None:
-        """Count what is left, and keep nothing in memory."""
-        await self.count_soon()
-        self._workshop.variables.forget(self._key)
+    def release(self) -> None:
+        """Keep nothing in memory any more."""
+        if self._is_kept:
+            self._is_kept = False
+            self._workshop.variables.release(self._key)

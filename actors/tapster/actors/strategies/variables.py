@@ -6,8 +6,9 @@ finds its variables again; the instance of the bound card is the active one.
 Source: spec/text_and_mvu C7-C9; spec/loader §14.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final, TypeVar, final
 
 import attrs
@@ -79,22 +80,45 @@ class Variables:
         self._shelves: dict[SessionKey, _Shelf] = {}
         self._declared: dict[str, VariableHistory | None] = {}
         self._locks: dict[SessionKey, trio.Lock] = {}
+        self._keepers: Counter[SessionKey] = Counter()
 
     async def read(self) -> None:
         """Take what is stored for the sessions that are known: after a crash."""
         for key in list(self._shelves):
-            stored = await self._store.document(_document(key))
+            anew = await self._stored(key)
             now = self._shelves.get(key)
             if now is None:
                 # Forgotten meanwhile.
                 continue
-            anew = _Shelf() if stored is None else _read(key, stored.value)
             begun = {card_id: item for card_id, item in now.instances.items() if item.history is None}
             self._shelves[key] = attrs.evolve(anew, instances={**begun, **anew.instances}, active=now.active)
 
     def open(self, owner: Owner) -> None:
         """Take changes from now on."""
         self._owner = owner
+
+    # Memory -------------------------------------------------------------------------------------------------------
+
+    def keep(self, key: SessionKey) -> None:
+        """Keep in memory what is read of a session until everyone who said so has released it."""
+        self._keepers[key] += 1
+
+    def release(self, key: SessionKey) -> None:
+        """End a ``keep``."""
+        self._keepers[key] -= 1
+        if not self._keepers[key]:
+            del self._keepers[key]
+            self._shelves.pop(key, None)
+            self._locks.pop(key, None)
+
+    @contextmanager
+    def kept(self, key: SessionKey) -> Iterator[None]:
+        """``keep`` for a block."""
+        self.keep(key)
+        try:
+            yield
+        finally:
+            self.release(key)
 
     # Reading ------------------------------------------------------------------------------------------------------
 
@@ -199,11 +223,6 @@ class Variables:
 
         return await self._alone(key, self._edit, key, change)
 
-    def forget(self, key: SessionKey) -> None:
-        """Stop keeping a session in memory."""
-        self._shelves.pop(key, None)
-        self._locks.pop(key, None)
-
     # ----------------------------------------------------------------------------------------------------------------
 
     async def _alone(self, key: SessionKey, work: Callable[..., Awaitable[T]], *arguments: Any) -> T:
@@ -220,7 +239,9 @@ class Variables:
     async def _inherit(self, parent: SessionKey, child: SessionKey, cut: int, replies: Sequence[Reply]) -> None:
         if (await self._shelf(child)).instances:
             return
-        shelf, given = _Shelf(), await self._shelf(parent)
+        # The parent may sleep: reading it is no reason to keep it.
+        stored = await self._stored(parent)
+        shelf, given = _Shelf(), self._shelves.get(parent, stored)
         for card_id, resource in given.instances.items():
             if resource.history is not None:
                 late = _uncounted(given, resource, replies) if card_id == given.active else ()
@@ -282,10 +303,14 @@ class Variables:
 
     async def _shelf(self, key: SessionKey) -> _Shelf:
         if key not in self._shelves:
-            stored = await self._store.document(_document(key))
+            stored = await self._stored(key)
             # Another task may have read it meanwhile, and changed it since.
-            self._shelves.setdefault(key, _Shelf() if stored is None else _read(key, stored.value))
+            self._shelves.setdefault(key, stored)
         return self._shelves[key]
+
+    async def _stored(self, key: SessionKey) -> _Shelf:
+        stored = await self._store.document(_document(key))
+        return _Shelf() if stored is None else _read(key, stored.value)
 
     async def _save(self, key: SessionKey, shelf: _Shelf) -> None:
         def publish(_: object) -> None:
