@@ -13,11 +13,21 @@ import trio.testing
 from tapster.actors.hosts.port import SessionExists
 from tapster.actors.owners import READS, RESTART, Owner, StateInDoubt, open_owner
 from tapster.actors.session.embedded import embedded_key
-from tapster.actors.store import Document, DocumentKey, ReadFailed, SessionKey, StoreConfig, WriteUnknown, open_store
+from tapster.actors.store import (
+    CommitFailed,
+    Document,
+    DocumentKey,
+    ReadFailed,
+    SessionKey,
+    StoreConfig,
+    WriteUnknown,
+    open_store,
+)
 from tapster.actors.store.interface import Keyed, Outcome
 from tapster.actors.strategies.variables import open_variables
 from tapster.actors.tapster import Tapster, TapsterConfig, open_tapster
 from tapster.api.cli.main import only_failure
+from tapster.engine.errors import FormatError
 from tapster.engine.profile import ProfileCharacter
 from tapster.runtime import ActorGone, Child, RestartLimit, silent
 from tests.simulation.faults import Disk, Mount
@@ -167,6 +177,108 @@ async def test_a_session_learns_which_rules_were_stored(tmp_path: Path) -> None:
         actor = machine.tapster.sessions.find(embedded_key("s"))
         assert actor is not None
         assert actor.is_rp
+
+
+async def test_a_cancelled_switch_of_the_rules_costs_nothing_but_itself(tmp_path: Path) -> None:
+    async with open_machine(tmp_path) as machine:
+        tapster, key = machine.tapster, embedded_key("s")
+        await tapster.create_session("s")
+        actor = tapster.sessions.find(key)
+        for is_in_batch in (False, True):
+            machine.mount.gate.clear()
+            async with trio.open_nursery() as nursery:
+                if not is_in_batch:
+                    nursery.start_soon(tapster.library.presets.create, "before it")
+                    await until(lambda: machine.mount.waiting == 1)
+                scope = trio.CancelScope()
+                nursery.start_soon(switch_rules, tapster, scope)
+                if is_in_batch:
+                    await until(lambda: machine.mount.waiting == 1)
+                else:
+                    await until(lambda: tapster.store.statistics().queued == 1)
+                scope.cancel()
+                await trio.testing.wait_all_tasks_blocked(0.01)
+                machine.mount.gate.set()
+            # Queued it never happened, in a batch it did; either way the session goes on and knows.
+            assert (await tapster.roleplay("s")).stored.active is is_in_batch
+            assert (await tapster.library.selections.get(key)).rp.active is is_in_batch
+            assert tapster.sessions.find(key) is actor
+            assert tapster.sessions.is_rp(key) is is_in_batch
+
+
+async def switch_rules(tapster: Tapster, scope: trio.CancelScope) -> None:
+    with scope:
+        await tapster.roleplay("s", True)
+
+
+async def test_tools_stay_guarded_while_a_crashed_session_starts_again(tmp_path: Path) -> None:
+    async with open_machine(tmp_path) as machine:
+        tapster, key = machine.tapster, embedded_key("s")
+        await tapster.create_session("s")
+        await tapster.roleplay("s", True)
+        crashed = tapster.sessions.find(key)
+        tapster.sessions.tell(key, "a message that nobody understands")
+        while tapster.sessions.find(key) is crashed:
+            assert tapster.sessions.is_rp(key)
+            await trio.lowlevel.checkpoint()
+        for _ in range(3):
+            assert tapster.sessions.is_rp(key)
+            await trio.lowlevel.checkpoint()
+        await tapster.roleplay("s", False)
+        assert not tapster.sessions.is_rp(key)
+
+
+@pytest.mark.parametrize("sound", range(4))
+async def test_nothing_is_left_of_a_session_that_could_not_be_created(tmp_path: Path, sound: int) -> None:
+    async with open_machine(tmp_path) as machine:
+        machine.mount.sound_commits, machine.mount.disk.failing_commits = sound, 1
+        try:
+            await machine.tapster.create_session("s")
+            assert sound == 3, "a start has three commits"
+        except CommitFailed:
+            assert sound < 3
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            assert nothing_is_kept(machine.tapster)
+            assert await machine.tapster.store.documents("session-settings", None) == ()
+        machine.mount.disk.heal()
+
+
+async def test_a_refused_session_leaves_nothing(tmp_path: Path) -> None:
+    async with open_machine(tmp_path) as machine:
+        with pytest.raises(FormatError):
+            await machine.tapster.create_session("no/id")
+        assert nothing_is_kept(machine.tapster)
+        assert await machine.tapster.store.documents("session-settings", None) == ()
+
+
+async def test_a_start_that_is_cancelled_anywhere_leaves_nobody_behind(tmp_path: Path) -> None:
+    async with open_machine(tmp_path) as machine:
+        tapster = machine.tapster
+        for steps in range(0, 300, 10):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(tapster.create_session, f"s{steps}")
+                for _ in range(steps):
+                    await trio.lowlevel.checkpoint()
+                nursery.cancel_scope.cancel()
+            if tapster.host.agent(f"s{steps}") is not None:
+                await tapster.host.close(f"s{steps}")
+            await trio.testing.wait_all_tasks_blocked(0.005)
+            assert nothing_is_kept(tapster), steps
+
+
+def nothing_is_kept(tapster: Tapster) -> bool:
+    """Whether no session is in memory."""
+    counters = tapster.library.counters
+    held = (counters._dependencies, counters._dependents, counters._used, counters._selections)
+    variables = (tapster.variables._keepers, tapster.variables._shelves, tapster.variables._locks)
+    return not any((*held, *variables, list(tapster.sessions.statuses())))
+
+
+async def test_selecting_for_a_session_that_sleeps_keeps_nothing(tmp_path: Path) -> None:
+    async with open_machine(tmp_path) as machine:
+        preset = await machine.tapster.library.presets.create("any")
+        await machine.tapster.select("somebody", {"presetId": preset["id"]})
+        assert nothing_is_kept(machine.tapster)
 
 
 @pytest.mark.parametrize("broken", range(4))

@@ -106,6 +106,10 @@ class MemoryLibrary:
         await self._reach("save_rp")
         self.saved_rp.append(state)
 
+    async def stored_rp(self, key: SessionKey) -> RpState:
+        await self._reach("stored_rp")
+        return self.saved_rp[-1] if self.saved_rp else self.rp
+
     async def ancestors_rp(self, key: SessionKey) -> tuple[RpState, ...]:
         await self._reach("ancestors_rp")
         return self.ancestors

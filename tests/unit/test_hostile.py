@@ -9,7 +9,8 @@ from tests.support.cpu import least_cpu_s
 from tests.support.hostile import PATTERNS, TEMPLATES, TEXT
 
 BUDGET_MS = 40
-BOUND_S = BUDGET_MS / 1000 + 0.05
+BOUND_S = 4 * BUDGET_MS / 1000
+"""Bounded at all: what it takes to the millisecond is for the benchmarks."""
 
 
 def test_there_are_enough_of_them() -> None:

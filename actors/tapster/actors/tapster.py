@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final, final
 
@@ -22,7 +22,7 @@ from tapster.actors.hosts.embedded import (
     ToolRegistry,
     open_embedded_host,
 )
-from tapster.actors.hosts.port import HostSession, Inspection, SessionNotFound
+from tapster.actors.hosts.port import HostSession, Inspection, SessionExists, SessionNotFound
 from tapster.actors.hosts.stored_log import StoredSessionLog
 from tapster.actors.library import Library, open_library
 from tapster.actors.providers import OpenAiSettings, Provider, open_configured_provider
@@ -43,15 +43,23 @@ from tapster.actors.session.requests import SessionRequests
 from tapster.actors.session.strategy import Made
 from tapster.actors.sources import Sources
 from tapster.actors.sources.embedded import EmbeddedAssembler
-from tapster.actors.store import Engine, Store, StoreConfig, open_store
+from tapster.actors.store import Engine, SessionKey, Store, StoreConfig, WriteUnknown, open_store
 from tapster.actors.strategies import Strategies, Variables, Workshop, open_workshop
 from tapster.actors.system import SystemClock, SystemIds
 from tapster.actors.traces import TraceOutbox, open_trace_outbox
 from tapster.engine.activation import ActivationMode, ActivationSettings
 from tapster.engine.assembly import AssemblyPreset
 from tapster.engine.ecma import Json
-from tapster.engine.errors import RequestError
-from tapster.engine.policy import RpIntent, Selection, card_bound_intent, command_intent, commit_rp, intent_of
+from tapster.engine.errors import RequestError, StoreError, TapsterError
+from tapster.engine.policy import (
+    RpIntent,
+    Selection,
+    card_bound_intent,
+    command_intent,
+    commit_rp,
+    intent_of,
+    required_session_id,
+)
 from tapster.runtime import (
     ActorGone,
     Clock,
@@ -61,6 +69,7 @@ from tapster.runtime import (
     LoopMeter,
     Phase,
     Roster,
+    RuntimeFault,
     Threads,
     metered_loop,
     open_roster,
@@ -220,12 +229,26 @@ class Tapster:
             TapsterError: a part of its start failed; no log of it is kept unless it is ``WriteUnknown``.
         """
         self.lifecycle.admit()
-        session_id = session_id or self.ports.ids.uuid()
+        session_id = required_session_id(session_id or self.ports.ids.uuid())
         key = embedded_key(session_id)
-        if await self.store.session_head(key) is None:
-            # First, so that no session is ever there without its mode, whatever becomes of the second write.
-            await self.library.activation.change(key, {"mode": mode or self.config.session_mode})
-        return await self.host.create(session_id)
+        if await self.store.session_head(key) is not None:
+            return await self.host.create(session_id)
+        # First, so that no session is ever there without its mode, whatever becomes of the second write.
+        await self.library.activation.change(key, {"mode": mode or self.config.session_mode})
+        try:
+            return await self.host.create(session_id)
+        except (WriteUnknown, SessionExists):
+            raise
+        except (TapsterError, RuntimeFault):
+            await self._forget_unborn(key)  # noqa: ASYNC120 - whoever is cancelled needs no other error
+            raise
+
+    async def _forget_unborn(self, key: SessionKey) -> None:
+        """Leave nothing of a session that couldn't be created, unless somebody else has created it."""
+        # What can't be removed now is a line that nobody reads.
+        with suppress(StoreError, RuntimeFault):
+            if self.host.agent(key.session) is None and await self.store.session_head(key) is None:
+                await self.library.activation.remove(key)
 
     async def activation_settings(self, session_id: str, patch: Json | None = None) -> ActivationSettings:
         """How a session activates its world books, after a change if a patch is given.
@@ -346,7 +369,8 @@ class Tapster:
         )
 
     async def _follow_card(self, session_id: str, before: Selection, after: Selection) -> None:
-        bound = await self.library.sessions.bound(embedded_key(session_id))
+        with self.requests.reading(session_id) as key:
+            bound = await self.library.sessions.bound(key)
         intent = card_bound_intent(
             after.rp,
             previous=before.character_card_id,

@@ -10,6 +10,7 @@ import trio
 from tapster.actors.store import (
     CommitFailed,
     DocumentKey,
+    Done,
     Keyed,
     PutDocument,
     PutTrace,
@@ -25,7 +26,7 @@ from tapster.engine.trace import RetentionLimits
 from tapster.runtime import simulated_threads
 from tests.actors.store.conftest import open_named
 from tests.support.hosts import TrioClock
-from tests.support.store_lab import Faults
+from tests.support.store_lab import Faults, open_lab_engine
 
 S1, S2 = SessionKey("embedded", "s1"), SessionKey("embedded", "s2")
 PIECE = "x" * 1_000_000
@@ -142,3 +143,16 @@ async def test_a_failing_disk_is_told_and_its_recovery_too(tmp_path: Path) -> No
         ("info", "store.recovered"),
     ]
     assert "secret" not in str(lines)
+
+
+def test_upkeep_that_failed_halfway_fails_no_write(tmp_path: Path) -> None:
+    faults = Faults()
+    engine = open_lab_engine("sqlite", tmp_path / "data", faults)
+    for statement in ("COMMIT", "DELETE", "PRAGMA"):
+        faults.statements = {statement: errno.EIO}
+        with pytest.raises(CommitFailed):
+            engine.tidy(1)
+        faults.statements = {}
+        [done] = engine.commit([Keyed(PutDocument(DocumentKey("chats", statement), {}, 1))], 1)
+        assert isinstance(done, Done)
+    engine.close()

@@ -2,7 +2,7 @@
 
 from typing import final
 
-from tapster.actors.store import PutDocument, SessionKey
+from tapster.actors.store import DeleteDocument, PutDocument, SessionKey
 from tapster.actors.store.session_documents import PutSessionState, SessionStates, settings_key
 from tapster.engine.activation import ActivationSettings, SessionState
 from tapster.engine.ecma import Json
@@ -38,6 +38,10 @@ class Activation:
         """
         return await self._core.ask(self._change, key, patch)
 
+    async def remove(self, key: SessionKey) -> None:
+        """Forget a session's settings."""
+        await self._core.ask(self._remove, key)
+
     async def state(self, key: SessionKey, seq: int) -> SessionState:
         """The session's state as of a host seq."""
         found = await self._core.store.read(lambda tables: SessionStates(tables).at(key, seq))
@@ -46,6 +50,11 @@ class Activation:
     async def save_state(self, key: SessionKey, seq: int, state: SessionState) -> None:
         """Make a state durable under the next host event's seq."""
         await self._core.write(PutSessionState(key, seq, state.to_json(), self._core.clock.now_ms()))
+
+    async def _remove(self, key: SessionKey) -> None:
+        async with self._core.alone(SETTINGS, str(key)):
+            write = DeleteDocument(settings_key(key))
+            await self._core.write(write, lambda _: self._core.counters.changed(*settings_dependency(key)))
 
     async def _change(self, key: SessionKey, patch: Json) -> ActivationSettings:
         async with self._core.alone(SETTINGS, str(key)):

@@ -72,6 +72,10 @@ class SessionSide:
         """Make a session's RP state durable."""
         await self._selections.save_rp(key, state)
 
+    async def stored_rp(self, key: SessionKey) -> RpState:
+        """A session's stored RP state."""
+        return (await self._selections.get(key)).rp
+
     async def ancestors_rp(self, key: SessionKey) -> tuple[RpState, ...]:
         """The stored RP states along the session's line of parents, nearest first."""
         return await self._core.store.read(lambda tables: _ancestors_rp(tables, key))

@@ -5,8 +5,8 @@ Source: design §4 rules 3-8.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any, ClassVar, final
 
 import attrs
@@ -18,11 +18,11 @@ from tapster.actors.store.values import ResourceUse, SessionKey
 from tapster.actors.strategies import Workshop
 from tapster.engine.activation import SessionState
 from tapster.engine.assembly import AssemblyPreset
-from tapster.engine.errors import TapsterError
+from tapster.engine.errors import StoreError, TapsterError
 from tapster.engine.policy import RpIntent, SandboxMode
 from tapster.engine.projection import Event
 from tapster.engine.text.ports import RegexEngine
-from tapster.runtime import Actor, Clock, Ids, Request, RuntimeFault, Threads
+from tapster.runtime import Actor, Clock, Ids, Request, RuntimeFault, Threads, bounded_shield
 
 from .capture import Capture, CaptureMoment, Written
 from .compute import Computed, FrozenInput, compute_in_thread
@@ -106,6 +106,7 @@ class SessionActor(Actor):
         self._assembled: Assembled | None = None
         self._resolved: _Resolved | None = None
         self._uses: tuple[ResourceUse, ...] = ()
+        self.is_open = False
         self._variables = None if ports.workshop is None else SessionVariables(key, ports.workshop)
         self._state = SessionState()
         self._unsaved: tuple[int, SessionState] | None = None
@@ -134,6 +135,7 @@ class SessionActor(Actor):
         self.wanted_sandbox = await self._roleplay.start(
             selection.rp, header, self._followed.sandbox, card_bound=selection.character_card_id is not None
         )
+        self.is_open = True
 
     def receive(self, request: Request) -> None:
         """Start or cancel work; the state changes inside it, between waits."""
@@ -373,20 +375,22 @@ class SessionActor(Actor):
         async with self._switching_rp:
             if wanted is None:
                 return RpAnswer("noop", self._roleplay.stored, self._roleplay.pending)
-            with self._rebuilt_in_doubt():
+            async with self._rp_known():
                 return await self._roleplay.request(wanted, self._followed)
 
     async def _commit_queued_rp(self) -> RpAnswer:
-        async with self._switching_rp:
-            with self._rebuilt_in_doubt():
-                return await self._roleplay.commit_queued(self._followed)
+        async with self._switching_rp, self._rp_known():
+            return await self._roleplay.commit_queued(self._followed)
 
-    @contextmanager
-    def _rebuilt_in_doubt(self) -> Iterator[None]:
-        """End when it isn't known what was stored: the next message builds the session from what is."""
+    @asynccontextmanager
+    async def _rp_known(self) -> AsyncIterator[None]:
+        """Look when it isn't known what was stored; or end, and the next message builds the session from what is."""
         try:
             yield
         finally:
+            if self._roleplay.is_in_doubt:
+                with bounded_shield(), suppress(StoreError):
+                    await self._roleplay.learn()  # noqa: ASYNC102 - bounded_shield is a shield with a deadline
             if self._roleplay.is_in_doubt:
                 self.finish()
 

@@ -39,6 +39,8 @@ class _Entry:
     actor: SessionActor | None = None
     error: Exception | None = None
     is_leaving: bool = False
+    was_rp: bool = False
+    """Whether RP mode held when the last incarnation ended."""
 
 
 @final
@@ -71,7 +73,7 @@ class Sessions:
         await entry.opened.wait()
         if entry.error is not None:
             raise entry.error.with_traceback(None)
-        if entry.child is None:
+        if entry.child is None or entry.is_leaving:
             return await self.open(key, host, parent=parent)
         return await entry.child.ref()
 
@@ -104,6 +106,13 @@ class Sessions:
         """Whether the session lives, or is about to live or to end."""
         return key in self._entries
 
+    def is_rp(self, key: SessionKey) -> bool:
+        """Whether RP mode holds; while a crashed session starts again, whether it did."""
+        entry = self._entries.get(key)
+        if entry is None or entry.actor is None:
+            return False
+        return entry.actor.is_rp or (entry.was_rp and not entry.actor.is_open)
+
     def reset(self, key: SessionKey) -> bool:
         """End a quarantine; whether there was one."""
         entry = self._entries.get(key)
@@ -116,10 +125,13 @@ class Sessions:
         """As ``close``, without waiting: its host's session sleeps or is gone."""
         self._ports.library.forget(key)
         entry = self._entries.get(key)
-        if entry is not None and entry.child is not None:
-            entry.is_leaving = True
-            if entry.child.current is None or not entry.child.current.tell(Leave(), control=True):
-                entry.child.leave()
+        if entry is None:
+            return
+        # One that is still starting leaves as soon as it has.
+        entry.is_leaving = True
+        child = entry.child
+        if child is not None and (child.current is None or not child.current.tell(Leave(), control=True)):
+            child.leave()
 
     async def close(self, key: SessionKey) -> None:
         """End a session's actor; nothing is lost, the next message opens it again."""
@@ -154,6 +166,8 @@ class Sessions:
         finally:
             if entry.child is None:
                 self._forget(key, entry)
+            elif entry.is_leaving:
+                entry.child.leave()
             entry.opened.set()
         return await entry.child.ref()
 
@@ -161,6 +175,7 @@ class Sessions:
         self, entry: _Entry, key: SessionKey, host: HostSession, parent: SessionKey | None
     ) -> Callable[[], SessionActor]:
         def make() -> SessionActor:
+            entry.was_rp = entry.actor is not None and (entry.actor.is_rp or (entry.was_rp and not entry.actor.is_open))
             entry.actor = SessionActor(key, host, self._ports, parent=parent)
             return entry.actor
 

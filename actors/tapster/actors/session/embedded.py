@@ -213,8 +213,7 @@ class EmbeddedTavern:
         return BLOCK_REASON
 
     def _is_rp(self, agent: Agent) -> bool:
-        session = self.sessions.find(embedded_key(agent.id))
-        return session is not None and session.is_rp
+        return self.sessions.is_rp(embedded_key(agent.id))
 
     def _topmost_rp(self, agent: Agent) -> str:
         """The topmost live session along the parents that has RP mode on."""

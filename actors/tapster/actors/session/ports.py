@@ -63,6 +63,9 @@ class SessionLibrary(Protocol):
     async def save_rp(self, key: SessionKey, state: RpState) -> None:
         """Make a session's RP state durable."""
 
+    async def stored_rp(self, key: SessionKey) -> RpState:
+        """A session's stored RP state."""
+
     async def ancestors_rp(self, key: SessionKey) -> tuple[RpState, ...]:
         """The stored RP states along the session's line of parents."""
 

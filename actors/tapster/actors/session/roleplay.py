@@ -17,6 +17,7 @@ from tapster.engine.policy import (
     SandboxMode,
     SessionStart,
     commit_rp,
+    intent_of,
     request_rp,
     rp_effective,
     start_rp,
@@ -92,6 +93,17 @@ class Roleplay:
         sandbox = await self._commit(self.pending, followed.sandbox)
         self.pending = None
         return RpAnswer("committed", self.stored, None, sandbox)
+
+    async def learn(self) -> None:
+        """End a doubt by what is stored; what was queued stays so until it is.
+
+        Raises:
+            StoreError: it can't be read.
+        """
+        self.stored = await self._library.stored_rp(self._key)
+        self.is_in_doubt = False
+        if self.pending is not None and intent_of(self.stored) == self.pending:
+            self.pending = None
 
     async def _commit(self, wanted: RpIntent, sandbox: SandboxMode) -> SandboxMode | None:
         commit = commit_rp(self.stored, wanted, sandbox)

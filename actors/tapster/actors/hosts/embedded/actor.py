@@ -182,6 +182,7 @@ class AgentActor(Actor):
         self._store = store
         self._idle_s = idle_s
         self._is_driving = False
+        self._begun: Agent | None = None
         self.agent: Agent | None = None
 
     async def open(self) -> None:
@@ -192,6 +193,8 @@ class AgentActor(Actor):
         """
         agent = await (self._resumed() if self._birth.header is None else self._seeded(self._birth.header))
         agent.on_wake = self._wake
+        # From here on others know it, whether or not the start succeeds.
+        self._begun = agent
         created = AgentCreated(agent, "resume" if self._birth.origin == "resume" else "startup", self._birth.origin)
         await self._start_session(created)
         if self._birth.header is None:
@@ -241,11 +244,14 @@ class AgentActor(Actor):
     async def close(self) -> None:
         """Write what is left and tell everyone that the session is gone."""
         self._on_gone(self)
-        agent = self.agent
+        agent = self._begun
         if agent is None:
             return
         self._parts.hooks.disposed.emit(agent)
         agent.end()
+        if self.agent is None:
+            # Nothing is kept of a start that failed.
+            return
         try:
             await agent.log.flush()
         except (StoreError, RuntimeFault) as error:

@@ -96,8 +96,9 @@ class Disk:
             raise
         try:
             for path, change in changes.items():
-                self._apply_one(path, change, prepared.pop(path, None))
+                self._apply_one(path, change, prepared.get(path))
         finally:
+            # Those that have their names are gone from here.
             for temporary in prepared.values():
                 forget(temporary)
         self._remove_journal()
@@ -111,15 +112,16 @@ class Disk:
         if found.f_blocks and needed > found.f_bavail * found.f_frsize:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.root))
 
-    def recover(self) -> None:
-        """Complete what a crash interrupted."""
+    def recover(self) -> bool:
+        """Complete what a crash interrupted; whether there was anything."""
         journal = self.read(self.root / JOURNAL)
         if journal is None:
-            return
+            return False
         for name, kind, offset, data in unpack(journal):
             change = Appended(offset, data) if kind == "append" else data
             self._apply_one(self.root / name, change)
         self._remove_journal()
+        return True
 
     def _apply_one(self, path: Path, change: Change, prepared: Path | None = None) -> None:
         self.make_folder(path.parent)

@@ -109,7 +109,9 @@ class FilesEngine:
             raise CommitFailed(f"{self._root.name} is open for reading only")
         with self._staging.lock:
             try:
-                self._disk.recover()
+                if self._disk.recover():
+                    # Somebody may have read what was half done.
+                    self._forget()
                 outcomes = [self._apply(keyed) for keyed in batch]
                 self._staging.commit()
             except OSError as error:

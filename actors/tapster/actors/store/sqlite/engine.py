@@ -56,7 +56,11 @@ class SqliteEngine:
         self._is_behind = False
         try:
             self._writer: sqlite3.Connection | None = self._open_writer("opening")
-            self._anchor = self._open_anchor()
+            try:
+                self._anchor = self._open_anchor()
+            except BaseException:
+                self._discard_writer()
+                raise
         except BaseException:
             self._lock.release()
             raise
@@ -109,14 +113,19 @@ class SqliteEngine:
         """Drop traces beyond retention, forget old idempotency keys, and move the WAL into the file."""
         if self._writer is None:
             return
-        with translated(self._path, "tidying"):
-            while self._transact(self._writer, [Keyed(SweepTraces(now, SWEPT_ROWS))], now) == [Done(SWEPT_ROWS)]:
-                pass
-            self._writer.execute(
-                "DELETE FROM applied WHERE key IN (SELECT key FROM applied ORDER BY at DESC LIMIT -1 OFFSET ?)",
-                (KEPT_KEYS,),
-            )
-            self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        try:
+            with translated(self._path, "tidying"):
+                while self._transact(self._writer, [Keyed(SweepTraces(now, SWEPT_ROWS))], now) == [Done(SWEPT_ROWS)]:
+                    pass
+                self._writer.execute(
+                    "DELETE FROM applied WHERE key IN (SELECT key FROM applied ORDER BY at DESC LIMIT -1 OFFSET ?)",
+                    (KEPT_KEYS,),
+                )
+                self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        except BaseException:
+            # A transaction may be open still, and would fail the next batch.
+            self._discard_writer()
+            raise
 
     @property
     def is_behind(self) -> bool:
